@@ -1,6 +1,6 @@
 /*
  * A program that calls a function of its host (docs/embed.md): it gets the Ethernet header and
- * the length of each packet. `beebox::host::header` prints host.h.
+ * the length of each packet. `HostFunction::header` prints host.h.
  *
  * Needs no header but host.h. Build:
  *   clang-19 -target bpf -mcpu=v3 -O2 -g -ffile-compilation-dir=. -c host.bpf.c && llvm-strip-19 -g host.bpf.o

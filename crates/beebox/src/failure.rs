@@ -32,9 +32,11 @@ pub(crate) use run::RunCause;
 /// The error of the library: why an object could not be opened or loaded, a program could not run, a map or
 /// variable could not be read or written, a capture or text could not be read. Its text names the object,
 /// the place and the fact.
-///
-/// Functions that make and run packet filters and seccomp filters return [`FilterError`](crate::FilterError)
-/// and [`JumpLimitExceeded`](crate::JumpLimitExceeded), which become it by `?`.
+#[cfg_attr(
+    all(feature = "capture", feature = "seccomp"),
+    doc = "\nFunctions that make and run packet filters and seccomp filters return [`FilterError`](crate::FilterError)\n\
+           and [`JumpLimitExceeded`](crate::JumpLimitExceeded), which become it by `?`."
+)]
 #[derive(Debug)]
 pub struct Error(Box<Cause>);
 

@@ -23,7 +23,7 @@
 //! differences, `report.rs` is the result as text, JSON and XML), `test_files/` finds and runs files of
 //! tests; `fuzz/` looks for inputs on which a property does not hold
 //! (`executor.rs` runs them, `packets.rs` makes and changes frames, `campaign.rs` is the loop,
-//! `output.rs` tells and keeps finds), `mutate/` changes programs that tests run; `listing/` lists
+//! `output.rs` tells and keeps finds), `mutate/` changes programs that tests run, both in threads (`internal/threads.rs`); `listing/` lists
 //! instructions: of objects, linked (`linked.rs`) or not (`unlinked.rs`), alone, converted from classic
 //! ones, and as Linux keeps them (`xlated.rs`); `verify/results/` verifies the programs of many files in
 //! parallel, one row each, and `verify/matrix/` for several kernels; `ask/` boots a kernel and asks it;
@@ -85,6 +85,8 @@ pub mod seccomp;
 pub mod test_files;
 #[cfg(any(feature = "capture", feature = "seccomp"))]
 pub mod text;
+#[cfg(any(feature = "coverage", feature = "fuzz"))]
+mod threads;
 mod type_file;
 pub mod variables;
 pub mod verify;

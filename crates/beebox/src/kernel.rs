@@ -41,10 +41,11 @@ pub trait Kernels: Sized {
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): none of these names is built in; the error
-    /// lists those that are.
+    /// lists the versions that are.
     fn preset(name: &str) -> Result<Self, Error>;
 
-    /// Every kernel that is built in, oldest first, as a preset: its kernel is made when it is asked for.
+    /// Every kernel that is built in but `6.18-minimal`, oldest first, as a preset: its kernel is made
+    /// when it is asked for.
     fn presets() -> &'static [Preset];
 
     /// The presets that a word means, oldest first: `all` (one of each series), `lts` (those with

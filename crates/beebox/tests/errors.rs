@@ -108,7 +108,7 @@ errors! {
     run::ReuseFault,
     run::RunCaptureError,
     run::RunError,
-    seccomp::CallWordError,
+    seccomp::ParseCallError,
     seccomp::ExpectationError,
     seccomp::profile::CompileError,
     seccomp::profile::ProfileError,

@@ -58,7 +58,7 @@ fn differences_and_members_that_are_left_out_are_data() {
 
 #[oracle::test]
 fn errors_name_the_line() {
-    let parsed = ExpectFile::read_text("a", "run firewall zero:60\nverdct 3", Path::new(""));
+    let parsed = ExpectFile::try_parse("a", "run firewall zero:60\nverdct 3", Path::new(""));
     let error = parsed.err().unwrap();
     assert!(matches!(error.problem, ExpectProblem::Statement { .. }));
     assert_eq!(error.line, Some(2));
@@ -118,10 +118,10 @@ fn entries_that_do_not_fit_are_named() {
         assert_eq!(error.kind(), ErrorKind::Format);
         assert!(error.to_string().starts_with(message), "{error}");
     }
-    let error = MapsJson::read(b"[]").unwrap_err();
+    let error = MapsJson::try_parse(b"[]").unwrap_err();
     assert_eq!(error.fault, MapsJsonFault::NoObject);
     assert!(matches!(
-        MapsJson::read(b"{").unwrap_err().fault,
+        MapsJson::try_parse(b"{").unwrap_err().fault,
         MapsJsonFault::Json(_)
     ));
 }

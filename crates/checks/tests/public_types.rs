@@ -183,7 +183,6 @@ const SHARED: &[(&str, &str)] = &[
     ("Image", "jit, program"),
     ("Input", "beebox, verifier"),
     ("Layout", "capture, report, spec"),
-    ("Limits", "interp, spec"),
     ("Listed", "beebox, report"),
     ("LoadError", "beebox, sys"),
     ("LoadedProgram", "kernel, sys"),

@@ -16,7 +16,7 @@ use crate::kernel_input::KernelArgs;
 use crate::loading::LoadingArgs;
 use crate::log_level::LogLevelArg;
 use crate::output_path::OutputArg;
-use crate::stdout::{json, terminal_width, write_answer};
+use crate::stdout::{json, width_of, write_answer};
 use crate::verify::run::verify_and_keep;
 
 /// Ask another kernel about BPF programs, and compare
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Failure> {
     let version = version.unwrap_or_default();
     match args.format.format() {
         AnswerFormat::Text => {
-            let width = terminal_width().filter(|_| output.is_none_or(|out| out.is_standard()));
+            let width = width_of(output);
             let text = ask::text(&asked, &version, args.log.log > 0, width);
             write_answer(AnswerFormat::Text, text, output)?;
         }

@@ -26,6 +26,7 @@ use crate::run::inputs::RunInputs;
 use crate::run::maps_file::{MapsFile, contents};
 use crate::run::refused::Loading;
 use crate::run::{RunFormat, change_as_told, fill, opened};
+use crate::stdout::written;
 
 /// Debug a program of an object, forward and back
 ///
@@ -231,6 +232,7 @@ fn session(args: &Args, held: &Held) -> Result<Answer, Failure> {
     };
     match done {
         Ok(()) => Ok(Answer::Yes),
+        Err(DebugError::Output(error)) => written(Err(error)).map(|()| Answer::Yes),
         Err(error @ DebugError::Fewer(_)) => {
             Err(Failure::new(error).hint("--from N with a packet of the capture"))
         }
@@ -271,8 +273,8 @@ impl Capture {
 
     fn again(&self) -> Result<Input, RunCaptureError> {
         let input = match self {
-            Capture::File(path) => Input::read_path(path),
-            Capture::Bytes(bytes) => Input::read_stream(io::Cursor::new(bytes.clone())),
+            Capture::File(path) => Input::try_open_path(path),
+            Capture::Bytes(bytes) => Input::try_stream(io::Cursor::new(bytes.clone())),
         };
         input.map_err(RunCaptureError::Capture)
     }

@@ -155,7 +155,10 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
 fn of_regions(error: RegionError) -> Failure {
     match error {
         RegionError::Source(error) => source_failure(error),
-        error => Failure::new(error),
+        RegionError::ReadOnly | RegionError::Several => {
+            Failure::new(error).hint("--engine checked takes several --mem, and ro: before one")
+        }
+        RegionError::TooMany | RegionError::NoRoom(_) => Failure::new(error),
     }
 }
 

@@ -13,7 +13,7 @@ use beebox::internal::fuzz::{
 use beebox::internal::loading::ObjectLoading;
 use beebox::internal::object::Object;
 use beebox::internal::run::{
-    LoadOptions, LoadedObject, can_test_run, leave_out_struct_ops, load_only,
+    LoadOptions, LoadedObject, PERF_BUFFER_BYTES, can_test_run, leave_out_struct_ops, load_only,
 };
 use beebox::network::System;
 use report::json::pretty;
@@ -24,7 +24,7 @@ use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_rules};
 use crate::loading::{LoadingArgs, change, load_failure, note_guess};
 use crate::object_input::ObjectFile;
 use crate::run::maps_file::{MapsFile, contents};
-use crate::run::{PERF_BUFFER_BYTES, read_network};
+use crate::run::read_network;
 use crate::stdout::{print_folded, write_json};
 use progress::Progress;
 
@@ -112,7 +112,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = span)]
     duration: Option<Duration>,
 
-    /// Number of threads [default: 1]
+    /// Number of threads
     #[arg(short = 'J', long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: u32,

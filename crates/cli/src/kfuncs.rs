@@ -1,6 +1,7 @@
 //! `beebox kfuncs`: the kernel functions that programs may call.
 
-use beebox::internal::kernel::bits;
+use beebox::internal::kernel::{KernelField, Source, bits};
+use beebox::internal::program::Release;
 use report::kfuncs::{self, Listed};
 
 use crate::answer::{Answer, Failure, note};
@@ -52,10 +53,12 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return Err(Failure::new("the types of this kernel are unknown")
             .hint("--kernel 6.18 names the built-in one"));
     };
+    let is_assumed = *kernel.source(KernelField::Registry) == Source::Assumed;
     let listed = Listed {
         registry,
         types,
         modules: kernel.modules(),
+        release: kernel.version().filter(|_| is_assumed).map(Release::from),
     };
     for module in listed.without_functions() {
         note(format_args!(

@@ -32,8 +32,8 @@ Examples:
   beebox mutate firewall.bpf.o --test tests --least 80
   beebox mutate firewall.bpf.o --test tests/firewall.expect --all -c 1000 -J 4
 
-Exit codes: 0 every change is noticed, or as many percent as --least says, 1 some are not, 2 could not
-answer.")]
+Exit codes: 0 every change is noticed, or as many percent as --least says, 1 some are not, 2
+could not answer.")]
 pub(crate) struct Args {
     /// An object (`.bpf.o`)
     #[arg(value_name = "FILE")]

@@ -31,8 +31,8 @@ use beebox::internal::object::Object;
 use beebox::internal::program::ProgramType;
 use beebox::internal::raw;
 use beebox::internal::run::{
-    Debug, LoadOptions, LoadedObject, RunAnswer, RunClock, RunEnd, RunOutputs, RunnableProgram,
-    Stream, WhyOptions, fallback_reason, leave_out_struct_ops, load_only,
+    Debug, LoadOptions, LoadedObject, PERF_BUFFER_BYTES, RunAnswer, RunClock, RunEnd, RunOutputs,
+    RunnableProgram, Stream, WhyOptions, fallback_reason, leave_out_struct_ops, load_only,
 };
 
 use beebox::Engine;
@@ -245,9 +245,6 @@ impl Args {
             .chain(files.into_iter().filter_map(|file| file.as_deref()))
     }
 }
-
-/// Bytes of a perf buffer of one CPU; records are taken after each run.
-pub(crate) const PERF_BUFFER_BYTES: usize = 16 << 20;
 
 /// Most threads of a run.
 const MOST_JOBS: u32 = 256;

@@ -16,19 +16,19 @@ use beebox::internal::kernel::{Privileges, Source};
 use beebox::internal::loading::ObjectLoading;
 use beebox::internal::object::{Error, ExternFault};
 use beebox::internal::program::LoadFlags;
-use beebox::internal::verify::matrix::ProgramAnswers;
 use beebox::internal::verify::matrix::table::{self as matrix, MatrixTable, NamedKernel};
+use beebox::internal::verify::matrix::{Cell, ProgramAnswers};
 use beebox::internal::verify::results::{Counts, Job, Logs, Results, Row, UNTYPED, table};
 use beebox::verify::Options;
 
 use crate::answer::{Answer, Failure, note};
 use crate::answer_format::AnswerFormat;
-use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_built_in};
+use crate::kernel_input::{FOR_VERIFYING, KernelArgs, note_assumed, note_built_in, with_rules};
 use crate::loading::LoadingArgs;
 use crate::log_level::LogLevelArg;
 use crate::object_input::SET_TYPE;
 use crate::output_path::OutputPath;
-use crate::stdout::{fit, json, print, terminal_width, write_answer, write_output};
+use crate::stdout::{fit, json, print, width_of, write_answer, write_output};
 use beebox::Kernel;
 use report::sarif::sarif;
 use report::veristat::{Emit, Filters, Joined, ResultRow, ResultVerdict, csv, differences};
@@ -331,6 +331,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         return Err(failure);
     }
     let mut failures = Vec::new();
+    let mut rules = None;
     let mut rows = if args.replay {
         let [file] = &args.files[..] else {
             return Err(Failure::new("-R prints one file of results"));
@@ -433,6 +434,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
         if results.kernel_lacks_feature && !args.quiet {
             note_built_in(&kernel);
         }
+        rules = with_rules(&kernel).map(|name| format!("--kernel {name}"));
         let uses_target = results.rows.iter().any(|row| row.uses_target);
         if let Some(target) = args.target.as_ref().filter(|_| !uses_target && !args.quiet) {
             let what = "no program that is verified replaces or traces a function of it";
@@ -450,7 +452,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     };
     rows.retain(|row| filters.keep_results(row));
     emit.sort(&mut rows);
-    let answer = answer(&rows, failures);
+    let answer = answer(&rows, failures, rules);
     let counts = Counts::of(&rows);
     if let Some(top) = args.top {
         rows.truncate(top);
@@ -471,7 +473,7 @@ pub(crate) fn run(mut args: Args) -> Result<Answer, Failure> {
     match args.format {
         VerifyFormat::Text if rows.is_empty() && answer.is_err() => {}
         VerifyFormat::Text => {
-            let width = terminal_width().filter(|_| output.is_none());
+            let width = width_of(output);
             let text = table(&rows, &emit, &counts, width);
             write_answer(AnswerFormat::Text, text, output)?;
         }
@@ -578,7 +580,7 @@ fn matrix_of(
     match args.format {
         VerifyFormat::Text if answers.programs.is_empty() && !failures.is_empty() => {}
         VerifyFormat::Text => {
-            let width = terminal_width().filter(|_| output.is_none());
+            let width = width_of(output);
             write_answer(AnswerFormat::Text, matrix.text(width), output)?;
         }
         VerifyFormat::Markdown => write_answer(AnswerFormat::Text, matrix.markdown(), output)?,
@@ -596,12 +598,23 @@ fn matrix_of(
             false => Answer::No,
         });
     }
+    let is_refused = |cell: &Option<Cell>| {
+        let row = cell.as_ref().map(|cell| &cell.row);
+        row.is_some_and(|row| row.verdict == ResultVerdict::Failure)
+    };
+    let mut programs = answers.programs.iter();
+    if args.explain && programs.any(|program| program.cells.iter().all(is_refused)) {
+        let newest = kernels.last().map_or("6.18", |named| &named.name);
+        note(format_args!(
+            "what every kernel refuses is explained for one: --kernel {newest}"
+        ));
+    }
     let cells = answers
         .programs
         .into_iter()
         .flat_map(|program| program.cells);
     let rows: Vec<Row> = cells.flatten().map(|cell| cell.row).collect();
-    answer(&rows, failures)
+    answer(&rows, failures, None)
 }
 
 /// The two kernels of --diff.
@@ -709,8 +722,8 @@ fn unlike_recorded(row: &Row) -> impl Iterator<Item = Failure> + '_ {
 }
 
 /// The answer for all: files that cannot be opened come before programs that are
-/// refused, and those before unsupported programs.
-fn answer(rows: &[Row], failures: Vec<Failure>) -> Result<Answer, Failure> {
+/// refused, and those before unsupported programs. `rules` names a kernel that has those of the release.
+fn answer(rows: &[Row], failures: Vec<Failure>, rules: Option<String>) -> Result<Answer, Failure> {
     let mut failures = failures.into_iter();
     if let Some(last) = failures.next_back() {
         for failure in failures {
@@ -736,6 +749,9 @@ fn answer(rows: &[Row], failures: Vec<Failure>) -> Result<Answer, Failure> {
     };
     Err(match rows.iter().any(|row| row.prog_type == UNTYPED) {
         true => failure.hint(SET_TYPE),
-        false => failure,
+        false => match rules {
+            Some(rules) => failure.hint(rules),
+            None => failure,
+        },
     })
 }

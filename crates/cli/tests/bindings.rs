@@ -120,7 +120,7 @@ fn rust_reads_what_c_writes() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name);
     fs::write(at("bindings.h"), generated(&["header", OBJECT])).expect("writable");
-    fs::write(at("bindings.rs"), generated(&["rust", OBJECT])).expect("writable");
+    fs::write(at("bindings.rs"), generated(&["rust", OBJECT, "--no-pod"])).expect("writable");
     fs::write(at("fill.c"), C_PROGRAM).expect("writable");
     fs::write(at("read.rs"), RUST_PROGRAM).expect("writable");
     let Some(rustc) = oracle::found("Rust bindings", oracle::program("rustc")) else {

@@ -90,6 +90,14 @@ const SAMPLES: &[(&str, &str)] = &[
     ),
     (
         "run",
+        "examples/packets/firewall.bpf.o --pcap examples/sample.pcap --why 1",
+    ),
+    (
+        "run",
+        "examples/why/edge.bpf.o --pcap examples/sample.pcap --why 60",
+    ),
+    (
+        "run",
         "examples/verify/port.bpf.o --unverified --packet zero:14 --why",
     ),
     (
@@ -154,6 +162,14 @@ const SAMPLES: &[(&str, &str)] = &[
         "examples/packets/firewall.bpf.o --privileges none --explain",
     ),
     ("verify", "examples/verify/missing-null-check.case"),
+    (
+        "verify",
+        "crates/beebox/tests/data/kernel_types.bpf.o --explain",
+    ),
+    (
+        "verify",
+        "crates/testkit/cases/exceptions/called-directly.case",
+    ),
     (
         "verify",
         "crates/cli/tests/data/lacking.bpf.o crates/cli/tests/data/xdp-socket.case --kernel 6.1,6.12,6.18 --explain",
@@ -240,6 +256,7 @@ const BY_NAME: &[(&str, &str)] = &[
     ("run: steps[].events[].map_key.value", "any"),
     ("run: steps[].events[].operands[].content.value", "any"),
     ("run: steps[].events[].record_content.value", "any"),
+    ("run: steps[].events[].result_operand.content.value", "any"),
     ("show: kinds", "object by name"),
     ("show: linked.kernel.sources", "object by name"),
     ("btf show: kinds", "object by name"),

@@ -200,7 +200,7 @@ fn what_a_kernel_lacks_is_named() {
                 task_struct has no member real_parent: the verifier refuses the program";
     assert!(text.contains(line), "{text}");
     assert!(
-        text.contains("1 of 2 programs linked, all references resolved"),
+        text.contains("1 of 2 programs linked with all references resolved"),
         "{text}"
     );
     let listing = printed(&["dis", &example(), "--btf", other, "--prog", "exec"]);

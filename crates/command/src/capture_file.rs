@@ -28,7 +28,7 @@ pub fn open_file(path: &Path) -> Result<File, Failure> {
 /// Opens the capture that programs run on; `-` is standard input. `has_packet` is true for
 /// commands with the option --packet.
 pub fn open(path: &Path, has_packet: bool) -> Result<Input, Failure> {
-    Input::read(open_file(path)?).map_err(|error| unopened(path, error, has_packet))
+    Input::try_open(open_file(path)?).map_err(|error| unopened(path, error, has_packet))
 }
 
 /// The failure for a capture that programs run on and that cannot be opened. `has_packet` is true

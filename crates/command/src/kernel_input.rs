@@ -162,15 +162,15 @@ impl Display for KernelName {
 /// The option that names a kernel, of every command with one.
 #[derive(clap::Args)]
 pub struct KernelNameArg {
-    /// The kernel: 6.18 (built in, also without this option: as Debian configures it),
-    /// 6.18-minimal (built in: without modules, kprobes and sched_ext), `running`, a file with BTF
-    /// (as /sys/kernel/btf/vmlinux, or a kernel image), a directory with vmlinux, config,
-    /// System.map, registry, btf/, a version that `tools/kernels/vm describe` described, or the name of
-    /// a distribution with such a kernel (debian-12). `verify` takes several, with commas, and lists:
-    /// `all`, `6.1-6.12`, `6.12-`, `-6.12`
+    /// The kernel: one that is built in, by series, version or distribution (5.10 to 7.3, 6.12.117,
+    /// debian-12; 6.18 where no kernel needs to be named), 6.18-minimal (without modules, kprobes and
+    /// sched_ext), `running`, a file with BTF (as /sys/kernel/btf/vmlinux, or a kernel image), a
+    /// directory with vmlinux, config, System.map, registry, btf/, or a version that
+    /// `tools/kernels/vm describe` described. `verify` takes several, with commas, and lists:
+    /// `all`, `lts`, `6.1-6.12`, `6.12-`, `-6.12`
     #[arg(
         long = "kernel",
-        value_name = "6.18|6.18-minimal|running|PATH",
+        value_name = "VERSION|running|PATH",
         value_parser = |word: &str| Ok::<_, Infallible>(KernelWord::parse(word)),
         value_delimiter = ',',
         help_heading = KERNEL_HEADING
@@ -679,6 +679,15 @@ pub fn running_or_assumed() -> Kernel {
     })
 }
 
+/// The built-in kernel of a version's series, for a hint; empty if there is none.
+fn of_its_series(version: KernelVersion) -> String {
+    let mut presets = Preset::all().iter();
+    let near = presets.find(|preset| preset.series() == Release::from(version));
+    near.map_or_else(String::new, |near| {
+        format!("--kernel {}, which is {}; ", near.series(), near.name())
+    })
+}
+
 /// The failure for files that describe no kernel, with a remedy.
 fn failure(error: KernelFileError) -> Failure {
     match &error {
@@ -691,13 +700,14 @@ fn failure(error: KernelFileError) -> Failure {
                 return Failure::new(what).hint(format_args!("--kernel {near}"));
             }
             match word.parse::<KernelVersion>() {
-                Ok(_) if !path.exists() => Failure::new(format_args!(
+                Ok(version) if !path.exists() => Failure::new(format_args!(
                     "--kernel {word}: no kernel {word} is known, only {}",
                     listed(&known())
                 ))
                 .hint(format_args!(
-                    "--kernel FILE with the BTF of Linux {word} (its /sys/kernel/btf/vmlinux) links \
-                     for it; {DESCRIBE}; --kernel-version {word} names what {word} lacks of Linux 6.18"
+                    "{}--kernel FILE with the BTF of Linux {word} (its /sys/kernel/btf/vmlinux) links \
+                     for it; {DESCRIBE}; --kernel-version {word} names what {word} lacks of Linux 6.18",
+                    of_its_series(version)
                 )),
                 Err(_) if !word.contains('/') && error.kind() == io::ErrorKind::NotFound => {
                     let place =
@@ -745,14 +755,24 @@ fn failure(error: KernelFileError) -> Failure {
     }
 }
 
+/// The series of a built-in kernel that has the rules of a kernel's release, which this one lacks.
+pub fn with_rules(kernel: &Kernel) -> Option<Release> {
+    let release = Release::from(kernel.version().filter(|_| !kernel.has_rules())?);
+    let mut presets = Preset::all().iter().map(Preset::series);
+    presets.find(|series| *series == release)
+}
+
 /// Prints on standard error that programs are verified and run by the rules of another release
 /// than the kernel's; nothing if they are its own.
 pub fn note_rules(kernel: &Kernel) {
     if let Some(version) = kernel.version().filter(|_| !kernel.has_rules()) {
+        let of_series = match with_rules(kernel) {
+            Some(series) => format!("--kernel {series} has those of Linux {series}"),
+            None => format!("there are none of Linux {}", Release::from(version)),
+        };
         note(format_args!(
-            "{}: verified and run by the rules of Linux {RULES}; there are none of Linux {}",
+            "{}: verified and run by the rules of Linux {RULES}; {of_series}",
             kernel.name(),
-            Release::from(version)
         ));
     }
 }

@@ -1,4 +1,4 @@
-//! Lists of kernels for one answer about each: `all`, ranges of releases (`5.10-6.12`, `6.12-`),
+//! Lists of kernels for one answer about each: `all`, `lts`, ranges of releases (`5.10-6.12`, `6.12-`),
 //! names of distributions, and several names with commas.
 //!
 //! A range has the known kernels between its ends, oldest first. Known are the built-in ones and those
@@ -28,9 +28,9 @@ const DISTRIBUTIONS: &[(&[&str], &str)] = &[
 ];
 
 /// How a kernel that is not known becomes known.
-pub(crate) const DESCRIBE: &str = "tools/kernels/vm describe NAME --program DIFFERENTIAL, which boots a \
-     kernel of Debian and writes down what it has; or --kernel DIRECTORY with vmlinux.btf, config, \
-     System.map, kernel.release and registry";
+pub(crate) const DESCRIBE: &str = "tools/kernels/vm describe NAME --program FILE with a static \
+     beebox-differential, which boots a kernel of Debian and writes down what it has; or --kernel \
+     DIRECTORY with vmlinux.btf, config, System.map, kernel.release and registry";
 
 /// A word of the option.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub(crate) struct Range {
     word: String,
     from: Option<End>,
     to: Option<End>,
+    /// It has series with long-term support alone.
+    is_lts: bool,
 }
 
 /// An end of a range.
@@ -86,8 +88,9 @@ impl Range {
             word: word.to_owned(),
             from,
             to,
+            is_lts: word == "lts",
         };
-        if word == "all" {
+        if matches!(word, "all" | "lts") {
             return Some(range(None, None));
         }
         let (from, to) = word.split_once('-')?;
@@ -101,6 +104,11 @@ impl Range {
 
     fn has(&self, version: KernelVersion) -> bool {
         let code = version.code();
+        let has_support =
+            |preset: &Preset| preset.is_lts() && preset.series() == Release::from(version);
+        if self.is_lts && !Preset::all().iter().any(has_support) {
+            return false;
+        }
         self.from.is_none_or(|from| from.span().0 <= code)
             && self.to.is_none_or(|to| code <= to.span().1)
     }

@@ -127,7 +127,7 @@ fn explain_number(error: &clap::Error) -> Option<clap::Error> {
         .map(ParseIntError::kind)
     {
         Some(IntErrorKind::PosOverflow) => "the number is too large".to_owned(),
-        Some(_) if value.starts_with('-') => "a number from 0 on is expected".to_owned(),
+        Some(_) if value.starts_with('-') => "a number without a sign is expected".to_owned(),
         Some(_) => "a whole number is expected".to_owned(),
         None => {
             let cause = cause.to_string();

@@ -168,6 +168,11 @@ pub fn terminal_width() -> Option<usize> {
     Some(widths.find(|width| *width > 0).unwrap_or(USUAL_WIDTH))
 }
 
+/// Columns of the terminal that an answer goes to, if it goes to one.
+pub fn width_of(out: Option<OutputPath<'_>>) -> Option<usize> {
+    terminal_width().filter(|_| out.is_none_or(OutputPath::is_standard))
+}
+
 /// Text in lines that fit the terminal that standard output is, if it is one.
 pub fn fit(text: &str) -> String {
     terminal_width().map_or_else(|| text.to_owned(), |width| fold(text, width))

@@ -73,6 +73,4 @@ pub enum Referent {
     LeftOut(CoreSpec),
 }
 
-/// Helper number of a call that replaces a missing map, minus the index of the map.
-pub const MAP_POISON: i32 = 2_001_000_000;
-pub use program::{CORE_POISON, KFUNC_POISON};
+pub use program::{CORE_POISON, KFUNC_POISON, MAP_POISON};

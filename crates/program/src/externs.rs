@@ -8,6 +8,8 @@ pub struct ExternId(pub u32);
 
 /// Helper number of a call that replaces a missing kfunc, minus the index of the extern.
 pub const KFUNC_POISON: i32 = 2_002_000_000;
+/// Helper number of a call that replaces a map that is not created, minus the index of the map.
+pub const MAP_POISON: i32 = 2_001_000_000;
 
 /// Helper number of a call that replaces a failed CO-RE relocation.
 pub const CORE_POISON: i32 = 0xbad_2310;

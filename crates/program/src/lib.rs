@@ -37,6 +37,7 @@ mod program;
 pub use builder::{InvalidProgram, MAX_INSNS, MAX_TARGETS, ModuleUse, ProgramBuilder, ProgramText};
 pub use externs::{
     CORE_POISON, ExternId, ExternResolution, ExternSymbol, ExternSymbolKind, KFUNC_POISON,
+    MAP_POISON,
 };
 pub use image::Image;
 pub use map_def::{

@@ -253,6 +253,13 @@ impl Program {
         self.externs.get(usize::try_from(index).ok()?)
     }
 
+    /// The map that a call of this number stands for, which is not created
+    /// ([`MAP_POISON`](crate::MAP_POISON)).
+    pub fn missing_map(&self, number: i32) -> Option<MapId> {
+        let index = u32::try_from(number.checked_sub(crate::MAP_POISON)?).ok()?;
+        self.map(MapId(index)).map(|_| MapId(index))
+    }
+
     /// Names of the kernel modules that instructions, externs and the attach target
     /// refer to by number; number n is entry n - 1.
     pub fn modules(&self) -> &[String] {

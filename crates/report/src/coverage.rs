@@ -312,10 +312,5 @@ impl Coverage {
     }
 }
 
-/// Text for XML and HTML.
-fn escaped(text: &str) -> String {
-    crate::xml::escaped(text, "\u{fffd}")
-}
-
 #[cfg(test)]
 mod tests;

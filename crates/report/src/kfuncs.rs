@@ -9,6 +9,7 @@ use spec::kernel::Module;
 use spec::kfuncs::CallState;
 use spec::programs::ProgramType;
 use spec::registry::{Kfunc, KfuncFlags, Registry};
+use spec::since::Release;
 
 use crate::table::{Side, Table};
 
@@ -36,6 +37,8 @@ pub struct Listed<'k> {
     pub types: &'k Btf<'static>,
     /// Modules whose types are known; bit operations are one.
     pub modules: &'k [Module],
+    /// The kernel's release, if the functions are those of another one: newer ones are left out.
+    pub release: Option<Release>,
 }
 
 impl<'k> Listed<'k> {
@@ -75,7 +78,12 @@ fn rows(listed: Listed<'_>, state: StateOf) -> Vec<[String; 7]> {
             op.prototype(),
         ]
     });
-    let kfuncs = listed.registry.kfuncs.values().map(|kfunc| {
+    let is_newer = |kfunc: &Kfunc| {
+        let since = spec::since::kfunc(&kfunc.name);
+        since.is_some_and(|since| listed.release.is_some_and(|own| since.release > own))
+    };
+    let kfuncs = listed.registry.kfuncs.values();
+    let kfuncs = kfuncs.filter(|kfunc| !is_newer(kfunc)).map(|kfunc| {
         let (types, id) = listed.place(kfunc);
         [
             kfunc.name.to_string(),

@@ -5,7 +5,6 @@
 //! comments and source lines of a file may hold. Here they become escapes that JSON has too, so
 //! that text and JSON are treated alike. Linear in the text.
 
-pub use anstyle::Style;
 use std::borrow::Cow;
 use std::io::{self, Write};
 

@@ -28,5 +28,5 @@ pub use compare::differences;
 pub use error::VeristatError;
 pub use filter::Filters;
 pub use joined::Joined;
-pub use row::{MOST_ROWS, ResultRow, ResultVerdict, csv, csv_line, read_csv};
+pub use row::{MOST_ROWS, ResultRow, ResultVerdict, csv, csv_line, quoted, read_csv};
 pub use spec::{Column, Emit, Stat, StatSide};

@@ -49,7 +49,7 @@ use crate::Result;
 use crate::env::{Check, Env, Outcome, RegArg};
 use crate::state::RegState;
 
-pub(crate) use leak::{Leaving, check_resource_leak};
+pub(crate) use leak::{LeakCheck, check_resource_leak};
 pub(crate) use prototype::SubprogArg;
 pub(crate) use subprog::{returns_void, set_up_entry_args};
 

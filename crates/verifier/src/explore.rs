@@ -32,10 +32,11 @@ pub(crate) use marks::Liveness;
 pub(crate) use widen::widen_to_earlier;
 
 use spec::behaviour::Behaviour;
+use spec::limits;
 
 use crate::env::Env;
 use crate::state::State;
-use crate::{Errno, LIMITS, Result, refuse, walk};
+use crate::{Errno, Result, refuse, walk};
 
 /// Forks off the path of a state at `insn_idx`, which is explored after the paths that follow
 /// (`push_stack`): refuses the program if too many paths wait, with the error number of the check
@@ -47,7 +48,7 @@ pub(crate) fn fork<'w>(
     errno: Errno,
 ) -> Result<&'w mut State> {
     let waiting = env.explorer.pending.len() + env.forked.len() + 1;
-    if waiting > LIMITS.jump_sequence as usize {
+    if waiting > limits::JUMP_SEQUENCE as usize {
         let errno = match env.input.rules.has(Behaviour::JumpsTooMany) {
             true => Errno::E2BIG,
             false => errno,

@@ -94,7 +94,5 @@ pub use xlated::{FormSlot, KernelCode, LiveCode, Spills};
 pub(crate) use log::{refuse, refuse_if};
 pub(crate) use spec::Errno;
 
-/// Limits of the verifier whose rules are here.
-pub(crate) const LIMITS: spec::registry::Limits = spec::registry::Limits::LINUX_6_18;
 pub use verify::{LOG_LIMIT, explain, verify, verify_recorded, verify_to, walk};
 pub use walk::{KeptSteps, PrecisionRequest, StatePlace, StepEnd, Walk, WalkStep};

@@ -38,10 +38,11 @@ pub(crate) mod stack;
 
 use isa::ebpf::{Insn, Operand, Reg};
 use spec::behaviour::Behaviour;
+use spec::limits;
 
+use crate::Result;
 use crate::env::{Check, Env, RegArg};
 use crate::state::{RegBase, RegKind, RegRules, RegState, RegType, TypeFlags};
-use crate::{LIMITS, Result};
 
 pub(crate) use align::check_ptr_alignment;
 pub(crate) use packet::{check_ld_abs, check_skb_loads};
@@ -49,11 +50,11 @@ pub(crate) use packet::{check_ld_abs, check_skb_loads};
 use registers::set_unknown;
 
 /// Bytes of stack of a frame (`MAX_BPF_STACK`).
-pub(crate) const MAX_STACK: i64 = LIMITS.stack as i64;
+pub(crate) const MAX_STACK: i64 = limits::STACK as i64;
 /// Offset of the end of a frame from its frame pointer.
-pub(crate) const STACK_END: i32 = -(LIMITS.stack as i32);
+pub(crate) const STACK_END: i32 = -(limits::STACK as i32);
 /// Variable offsets must stay below this (`BPF_MAX_VAR_OFF`).
-pub(crate) const MAX_VAR_OFF: i64 = LIMITS.variable_offset as i64;
+pub(crate) const MAX_VAR_OFF: i64 = limits::VARIABLE_OFFSET as i64;
 /// Bytes of `struct bpf_flow_keys`.
 const FLOW_KEYS_SIZE: i64 = 56;
 

@@ -34,7 +34,7 @@ impl Default for Options {
             collect_cost: false,
             collect_facts: false,
             assume_rules: false,
-            most_insns: crate::LIMITS.insns_processed,
+            most_insns: spec::limits::INSNS_PROCESSED,
             stress: Stress::default(),
         }
     }

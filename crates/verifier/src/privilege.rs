@@ -4,6 +4,7 @@
 //! CAP_BPF load nothing.
 
 use spec::kernel::Privileges;
+use spec::limits;
 
 use crate::attach;
 use crate::input::Input;
@@ -52,10 +53,9 @@ fn check_capabilities(input: &Input<'_>, privileges: Privileges) -> Result<()> {
 /// Checks the number of instructions.
 fn check_size(input: &Input<'_>) -> Result<()> {
     let count = input.insns.len();
-    let limits = &input.registry.limits;
     let most = match input.bpf_capable {
-        true => limits.insns_processed,
-        false => limits.insns_unprivileged,
+        true => limits::INSNS_PROCESSED,
+        false => limits::INSNS_UNPRIVILEGED,
     };
     if (1..=most as usize).contains(&count) {
         return Ok(());

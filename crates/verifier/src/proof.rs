@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use isa::ebpf::{Callee, Insn};
-use program::Program;
+use program::{MapEntry, Program};
 use spec::Kernel;
 use spec::helpers::HelperId;
 use spec::host::Prototype;
@@ -161,12 +161,15 @@ fn signatures(
 /// the registry lacks.
 fn has_own_tail_call_maps(program: &Program, registry: &Registry) -> bool {
     const NUMBER: u32 = HelperId::TailCall.number() as u32;
-    let is_used = |kind| {
-        program
-            .maps()
-            .iter()
-            .any(|map| map.params.kind() == Some(kind))
-    };
+    let used = program.used_maps();
+    let used = used.iter().filter_map(|id| program.map(*id));
+    let held = used.clone().flat_map(|map| map.contents.entries());
+    let held = held.filter_map(|(_, entry)| match entry {
+        MapEntry::Map(held) => program.map(*held),
+        MapEntry::Program(_) => None,
+    });
+    let used: Vec<_> = used.chain(held).map(|map| map.kind()).collect();
+    let is_used = |kind| used.contains(&Some(kind));
     MapKind::ALL.iter().all(|&kind| match registry.map(kind) {
         Some(traits) if kind == MapKind::ProgArray => *traits.helpers == [NUMBER],
         Some(traits) => !traits.allows_helper(NUMBER),

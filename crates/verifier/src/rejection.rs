@@ -23,7 +23,7 @@ use spec::programs::ProgramType;
 use spec::registry::RetBase;
 use spec::since::Release;
 
-use crate::call::Leaving;
+use crate::call::LeakCheck;
 use crate::domain::Scalar;
 use crate::log::{BitsText, TypeText};
 use crate::release::Requirement;
@@ -250,7 +250,7 @@ macro_rules! fields {
 }
 
 fields! {
-    AccessFault, AluOp, DynptrKind, FieldKind, Leaving, MapKind, ProgramType, RetBase, Scalar, Section,
+    AccessFault, AluOp, DynptrKind, FieldKind, LeakCheck, MapKind, ProgramType, RetBase, Scalar, Section,
     Option<Section>, Release, Requirement, Option<u8>, bool, i32, u8, u64;
     String, i64, u32, usize
 }

@@ -9,6 +9,7 @@ mod maps;
 
 use isa::ebpf::{Effect, Group, Imm64, Insn, PseudoLoad, RawInsn, Size};
 use spec::behaviour::Behaviour;
+use spec::limits;
 use spec::maps::MapKind;
 use spec::since::Feature;
 
@@ -20,7 +21,7 @@ use crate::input::Input;
 use crate::log::Sink;
 use crate::mem::registers::{set_constant, set_pointer, set_unknown};
 use crate::state::{MapRef, RegKind, RegState, TypeFlags};
-use crate::{LIMITS, Result, Stop};
+use crate::{Result, Stop};
 
 /// Checks wide immediates, map use and opcodes of the whole program (`resolve_pseudo_ldimm64`,
 /// `check_and_resolve_insns`).
@@ -133,7 +134,7 @@ fn check_wide(
     if is_value {
         let info = &input.maps[map];
         let off = high.imm as u32;
-        refuse_if!(off >= LIMITS.variable_offset, log => Program::ValueOffset { off });
+        refuse_if!(off >= limits::VARIABLE_OFFSET, log => Program::ValueOffset { off });
         refuse_if!(!input.has_direct_value(map), log => Program::NoDirectValue);
         let value_size = info.value_size();
         let is_arena = info.kind() == Some(MapKind::Arena);

@@ -14,7 +14,8 @@ use crate::mem::STACK_END;
 use crate::mem::map_value::{self, Source};
 use crate::state::{RegKind, RegState};
 use crate::verdict::Stop;
-use crate::{Errno, LIMITS, Result};
+use crate::{Errno, Result};
+use spec::limits;
 
 /// Speculation barriers and masks of an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -256,7 +257,7 @@ fn pointer_limit(
     }
     let (most, limit) = if let RegKind::Stack { .. } = pointer.kind {
         let off = (num.var_off.value as u32).wrapping_add(pointer.off as u32);
-        (LIMITS.stack + u32::from(to_left), off.wrapping_neg())
+        (limits::STACK + u32::from(to_left), off.wrapping_neg())
     } else if let RegKind::MapValue { map, .. } = pointer.kind {
         let off = match to_left {
             true => num.smin as u32,

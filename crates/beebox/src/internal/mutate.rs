@@ -10,9 +10,7 @@ mod report;
 mod text;
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
 
 pub use report::{MissedLine, Mutant, MutantOutcome, MutationError, MutationReport};
@@ -28,6 +26,7 @@ use crate::internal::expect::{ExpectCheck, ExpectFile};
 use crate::internal::maps_json::RecordTypes;
 use crate::internal::run::{LoadError, LoadOptions, LoadedObject, Marked};
 use crate::internal::test_files::TestFile;
+use crate::internal::threads::map_in_threads;
 
 /// A test: files that run one after the other over the same maps.
 pub struct MutationTest {
@@ -124,35 +123,18 @@ pub fn mutate(
     };
     let reached = bench.measure()?;
     let candidates = bench.candidates(&reached, plan);
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(candidates.len()));
-    let work = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(candidate) = candidates.get(index) else {
-                return;
-            };
-            let outcome = bench.try_change(candidate);
-            let mut done = done.lock().unwrap_or_else(|lock| lock.into_inner());
-            done.push((index, outcome));
-            observe(done.len(), candidates.len());
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..plan.jobs.min(candidates.len()) {
-            // Without another thread, those that run do all of it.
-            let _ = thread::Builder::new().spawn_scoped(scope, work);
-        }
-        work();
+    let tried = AtomicUsize::new(0);
+    let outcomes = map_in_threads(plan.jobs, &candidates, |candidate| {
+        let outcome = bench.try_change(candidate);
+        observe(tried.fetch_add(1, Ordering::Relaxed) + 1, candidates.len());
+        outcome
     });
-    let mut done = done.into_inner().unwrap_or_else(|lock| lock.into_inner());
-    done.sort_by_key(|(index, _)| *index);
-    let mutants = done.into_iter().map(|(index, outcome)| {
+    let mutants = candidates.iter().zip(outcomes).map(|(candidate, outcome)| {
         let Candidate {
             program,
             slot,
             after,
-        } = candidates[index];
+        } = *candidate;
         let program = &bench.programs[program];
         Mutant {
             program: program.name().to_owned(),

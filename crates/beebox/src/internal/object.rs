@@ -27,6 +27,11 @@ pub use ::object::{
     UnloadableProgram, objects_in, reference_at,
 };
 
+// Files that hold objects.
+pub use super::object_files::{
+    defines, is_object, is_undecided, kernel_lacks_feature, short_names, undefined_symbol,
+};
+
 /// Tables of an ELF file.
 pub mod elf {
     pub use ::object::elf::{
@@ -34,7 +39,3 @@ pub mod elf {
         SymbolKind, SymbolPlace,
     };
 }
-
-pub use super::object_files::{
-    defines, is_object, is_undecided, kernel_lacks_feature, short_names, undefined_symbol,
-};

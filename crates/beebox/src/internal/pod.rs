@@ -5,7 +5,7 @@
 /// Padding is written as zeros and not read.
 ///
 /// Numbers and arrays implement it. [`pod!`](crate::internal::pod) implements it for structures, those that
-/// `beebox gen rust --pod` writes for an object among them.
+/// `beebox gen rust` writes for an object among them.
 pub trait Pod: Copy {
     /// Bytes of a value.
     const SIZE: usize;

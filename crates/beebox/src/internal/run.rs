@@ -109,7 +109,7 @@ pub use inner_maps::InnerMap;
 #[cfg(feature = "fuzz")]
 pub(crate) use inputs::{Compared, Marked, RunInput};
 pub use jit::NoSuchCpu;
-pub use loaded::LoadedObject;
+pub use loaded::{LoadedObject, PERF_BUFFER_BYTES};
 pub use maps::{Entry, ObjectMap, StorageOwner};
 pub use options::LoadOptions;
 pub use outputs::{RecordList, RunOutputs, TextList};

@@ -35,7 +35,7 @@ pub use decision::Decision;
 pub use named::{NamedFilter, listings_json, listings_text};
 pub use tables::CallCases;
 pub use words::{
-    Argument, CallWordError, argument_value, parse_arch, parse_argument, parse_number,
+    Argument, ParseCallError, argument_value, parse_arch, parse_argument, parse_number,
     parse_syscall,
 };
 

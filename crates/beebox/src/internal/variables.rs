@@ -60,12 +60,12 @@ impl Assignment {
     /// # Errors
     /// If the text is no assignment.
     pub fn parse(text: &str) -> Result<Assignment, crate::Error> {
-        Ok(Assignment::read(text)?)
+        Ok(Assignment::try_parse(text)?)
     }
 
     /// As [`Assignment::parse`], with the error as data.
     #[doc(hidden)]
-    pub fn read(text: &str) -> Result<Assignment, VariableError> {
+    pub fn try_parse(text: &str) -> Result<Assignment, VariableError> {
         let wrong = || VariableError {
             path: text.to_owned(),
             fault: VariableFault::NoAssignment,

@@ -5,10 +5,10 @@ pub mod registry {
     pub use spec::registry::{
         AccessForm, ArgBase, ArgDetail, ArgType, Capability, CtxAccess, CtxQuery, CtxRefused,
         FieldRule, HelperEntry, HelperProto, HostHelper, IteratorArg, IteratorTarget, KernelType,
-        Kfunc, KfuncFlags, Layout, Limits, Lists, MapTraits, PacketLoads, ProgramContext,
-        ProgramRules, ProgramTypes, RegBase, RegType, Registry, RegistryData, Restriction, RetBase,
-        RetType, ReturnRange, Rewriting, Rewritten, SafeList, SpecialKfunc, TracepointArg,
-        TypeFlags, Unavailable, Widths,
+        Kfunc, KfuncFlags, Layout, Lists, MapTraits, PacketLoads, ProgramContext, ProgramRules,
+        ProgramTypes, RegBase, RegType, Registry, RegistryData, Restriction, RetBase, RetType,
+        ReturnRange, Rewriting, Rewritten, SafeList, SpecialKfunc, TracepointArg, TypeFlags,
+        Unavailable, Widths,
     };
 }
 

@@ -149,10 +149,10 @@ pub(super) fn open(path: &Path, interruption: &Interruption) -> Result<NamedInpu
     }
     let waiting = Stopwatch::default();
     let input = match metadata.as_ref().is_none_or(Metadata::is_file) {
-        true => Input::read(file),
+        true => Input::try_open(file),
         false => {
             let stream = Interruptible::new(file, interruption);
-            Input::read_stream(Timed::new(stream, &waiting))
+            Input::try_stream(Timed::new(stream, &waiting))
         }
     };
     let input = input.map_err(|error| unreadable(&name, &error))?;

@@ -37,21 +37,22 @@ pub(crate) struct HeaderArgs {
 
 /// Write Rust bindings: types of keys and values, names of maps and programs, global variables
 ///
-/// The output is the content of a module: mod bindings; or include!. Sizes and offsets are
-/// asserted at compile time, and every bit pattern is a value of each type.
+/// The output is the content of a module: mod bindings; or include!. Maps of the library beebox
+/// take the types as keys and values (`beebox::Pod`). Sizes and offsets are asserted at compile
+/// time, and every bit pattern is a value of each type.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  beebox gen rust prog.bpf.o -o src/bindings.rs
-  beebox gen rust prog.bpf.o --pod -o tests/bindings.rs  for tests with the library beebox
-  beebox gen rust prog.bpf.o --type 'struct event'      a type of no map, as of a ring buffer")]
+  beebox gen rust prog.bpf.o -o tests/bindings.rs
+  beebox gen rust prog.bpf.o --no-pod -o src/bindings.rs  for a crate without the library
+  beebox gen rust prog.bpf.o --type 'struct event'        a type of no map, as of a ring buffer")]
 pub(crate) struct RustArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Implement `beebox::Pod` for the structures, with which maps of the library take them
+    /// Implement no `beebox::Pod`, so that the file needs no crate
     #[arg(long)]
-    pod: bool,
+    no_pod: bool,
 }
 
 #[derive(clap::Args)]
@@ -80,7 +81,7 @@ pub(super) fn write_header(args: HeaderArgs) -> Result<Answer, Failure> {
 
 pub(super) fn write_rust(args: RustArgs) -> Result<Answer, Failure> {
     let options = BindingsOptions {
-        pod: args.pod,
+        pod: !args.no_pod,
         ..BindingsOptions::default()
     };
     write(&args.input, options, rust_bindings)

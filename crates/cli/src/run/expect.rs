@@ -19,7 +19,7 @@ use crate::stdout::{print_folded, write_json, write_output};
 
 /// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<ExpectFile, Failure> {
-    ExpectFile::read(path).map_err(failure)
+    ExpectFile::try_open(path).map_err(failure)
 }
 
 /// The failure for a file that is not read or not checked, after notes on what it left out.

@@ -24,7 +24,7 @@ pub(crate) fn contents(file: Option<&MapsFile>) -> Option<&MapsJson> {
 impl MapsFile {
     pub(crate) fn read(path: &Path) -> Result<MapsFile, Failure> {
         let name = name(path);
-        let contents = MapsJson::read(&read_at_most(path, MapsJson::MOST_BYTES)?);
+        let contents = MapsJson::try_parse(&read_at_most(path, MapsJson::MOST_BYTES)?);
         let contents = contents.map_err(|error| failure(&name, &error))?;
         Ok(MapsFile { name, contents })
     }

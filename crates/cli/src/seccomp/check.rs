@@ -4,7 +4,7 @@ use beebox::internal::seccomp::FilterCheck;
 use beebox::internal::seccomp::profile::ProfileNote;
 use report::json::pretty;
 
-use super::input::{Inputs, Program, note_text, print_notes};
+use super::input::{Inputs, NamedFilter, note_text, print_notes};
 use super::too_complex;
 use crate::answer::{Answer, Failure};
 use crate::answer_format::{AnswerFormat, FormatArgs};
@@ -64,7 +64,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
 }
 
 /// Takes the notes about rules without effect out of the programs: here they are findings.
-fn take_ineffective(programs: &mut [Program]) -> Vec<String> {
+fn take_ineffective(programs: &mut [NamedFilter]) -> Vec<String> {
     let mut messages = Vec::new();
     for program in programs {
         let is_ineffective = |note: &ProfileNote| matches!(note, ProfileNote::Ineffective { .. });

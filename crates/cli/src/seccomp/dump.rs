@@ -17,7 +17,7 @@ use crate::program_output::{ProgramFormat, filter_format, format_program, text_a
 Examples:
   beebox seccomp dump --pid 4711                          listings on standard output
   beebox seccomp dump --pid 4711 -o filter.bpf            one file for each filter
-  beebox seccomp dump --pid 4711 --index 0 --format dd   the oldest, as a C array")]
+  beebox seccomp dump --pid 4711 --index 0 --format dd    the oldest, as a C array")]
 pub(crate) struct Args {
     /// The process
     #[arg(long, value_name = "N")]

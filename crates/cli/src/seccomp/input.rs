@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use beebox::Engine;
 use beebox::internal::Refusal;
-pub(crate) use beebox::internal::seccomp::NamedFilter as Program;
+pub(crate) use beebox::internal::seccomp::NamedFilter;
 use beebox::internal::seccomp::profile::{
     self, CompileError, Compiled, ContainerProfile, FilterFile, NEWEST_KERNEL, ProfileNote,
     ProgramShape, Runtime, TargetMachine,
@@ -53,7 +53,7 @@ impl Source<'_> {
     }
 
     /// The programs, unchecked.
-    pub(crate) fn programs(&self, profiles: &ProfileOptions) -> Result<Vec<Program>, Failure> {
+    pub(crate) fn programs(&self, profiles: &ProfileOptions) -> Result<Vec<NamedFilter>, Failure> {
         let mut programs = match self.pid {
             Some(pid) => of_process(pid)?,
             None => Vec::new(),
@@ -218,7 +218,7 @@ pub(crate) fn note_text(note: &ProfileNote) -> String {
 }
 
 /// Prints the notes about programs on standard error.
-pub(crate) fn print_notes(programs: &[Program]) {
+pub(crate) fn print_notes(programs: &[NamedFilter]) {
     for program in programs {
         for note in &program.notes {
             diagnostic!("{}: note: {}", program.name, note_text(note));
@@ -238,7 +238,7 @@ impl Inputs {
     }
 
     /// The programs, unchecked.
-    pub(crate) fn programs(&self) -> Result<Vec<Program>, Failure> {
+    pub(crate) fn programs(&self) -> Result<Vec<NamedFilter>, Failure> {
         let source = Source {
             pid: self.pid,
             files: &self.files,
@@ -253,7 +253,7 @@ impl Inputs {
         &self,
         engine: Engine,
         order: ByteOrder,
-    ) -> Result<(Vec<Program>, FilterStack), Failure> {
+    ) -> Result<(Vec<NamedFilter>, FilterStack), Failure> {
         let programs = self.programs()?;
         print_notes(&programs);
         let stack = install(&programs, engine, order)?;
@@ -267,7 +267,7 @@ impl Inputs {
 }
 
 /// The filters of a running process.
-pub(crate) fn of_process(pid: i32) -> Result<Vec<Program>, Failure> {
+pub(crate) fn of_process(pid: i32) -> Result<Vec<NamedFilter>, Failure> {
     let filters = sys::ptrace::seccomp_filters(pid).map_err(|errno| {
         let name = u16::try_from(errno.0)
             .ok()
@@ -288,21 +288,24 @@ pub(crate) fn of_process(pid: i32) -> Result<Vec<Program>, Failure> {
             _ => failure(&format!("its filters can't be read: {errno}")),
         }
     })?;
-    let named = filters.into_iter().enumerate().map(|(at, insns)| Program {
-        name: format!("process {pid}, filter {at}"),
-        insns,
-        notes: Vec::new(),
-    });
+    let named = filters
+        .into_iter()
+        .enumerate()
+        .map(|(at, insns)| NamedFilter {
+            name: format!("process {pid}, filter {at}"),
+            insns,
+            notes: Vec::new(),
+        });
     Ok(named.collect())
 }
 
 /// Reads one file: a profile if it looks like JSON or YAML, else a program.
-pub(crate) fn read(path: &Path, options: &ProfileOptions) -> Result<Program, Failure> {
+pub(crate) fn read(path: &Path, options: &ProfileOptions) -> Result<NamedFilter, Failure> {
     let (name, bytes) = read_bytes(path)?;
     match FilterFile::detect(path, &bytes) {
         FilterFile::Profile => {
             let compiled = options.compile(&name, &bytes, ProgramShape::Tree)?;
-            Ok(Program {
+            Ok(NamedFilter {
                 name,
                 insns: compiled.program,
                 notes: compiled.notes,
@@ -312,7 +315,7 @@ pub(crate) fn read(path: &Path, options: &ProfileOptions) -> Result<Program, Fai
             "{name}: this is a JSON array, and a container profile is a JSON object"
         ))
         .hint("one of the profiles in it, as a file")),
-        FilterFile::Program => Ok(Program {
+        FilterFile::Program => Ok(NamedFilter {
             name,
             insns: program_input::parse_program(path, &bytes, None, false)?,
             notes: Vec::new(),
@@ -328,7 +331,7 @@ pub(crate) fn read_bytes(path: &Path) -> Result<(String, Vec<u8>), Failure> {
 
 /// Installs programs one after the other, for an engine.
 pub(crate) fn install(
-    programs: &[Program],
+    programs: &[NamedFilter],
     engine: Engine,
     order: ByteOrder,
 ) -> Result<FilterStack, Failure> {
@@ -341,7 +344,7 @@ pub(crate) fn install(
 }
 
 /// A filter that the kernel rejects cannot be analysed.
-pub(crate) fn refused(program: &Program, refusal: &Refusal) -> Failure {
+pub(crate) fn refused(program: &NamedFilter, refusal: &Refusal) -> Failure {
     let what = program.refusal_text(refusal);
     Failure::new(format!(
         "{}: the kernel refuses this filter: {what}",

@@ -5,7 +5,7 @@ use beebox::internal::seccomp::{Analysis, parse_arch, parse_syscall};
 use beebox::seccomp::Arch;
 use report::json::pretty;
 
-use super::input::{Inputs, Program};
+use super::input::{Inputs, NamedFilter};
 use super::too_complex;
 use super::value::failure;
 use crate::answer::{Answer, Failure};
@@ -97,7 +97,7 @@ fn calls(analysis: &mut Analysis, archs: &[Arch], args: &Args) -> Result<String,
 }
 
 fn json(
-    programs: &[Program],
+    programs: &[NamedFilter],
     analysis: &mut Analysis,
     archs: &[Arch],
 ) -> Result<String, beebox::Error> {

@@ -7,7 +7,7 @@ use crate::answer::Failure;
 
 /// Reads assignments; `@FILE` is a file with one on each line, `#` begins a comment.
 pub(crate) fn read(texts: &[String]) -> Result<Vec<Assignment>, Failure> {
-    let parse = |text: &str| Assignment::read(text).map_err(failure);
+    let parse = |text: &str| Assignment::try_parse(text).map_err(failure);
     let mut all = Vec::new();
     for text in texts {
         let Some(path) = text.strip_prefix('@') else {

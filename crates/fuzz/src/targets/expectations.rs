@@ -46,7 +46,7 @@ const NO_FILES: &str = "no-such-directory";
 
 fn run(input: &[u8]) -> Signature {
     let text = String::from_utf8_lossy(input);
-    let file = match ExpectFile::read_text("a", &text, Path::new(NO_FILES)) {
+    let file = match ExpectFile::try_parse("a", &text, Path::new(NO_FILES)) {
         Ok(file) => file,
         Err(error) => {
             let line = error.line.map(|line| text.lines().nth(line - 1));

@@ -39,7 +39,7 @@ const OBJECTS: [&[u8]; 2] = [
 ];
 
 fn run(input: &[u8]) -> Signature {
-    let maps = match MapsJson::read(input) {
+    let maps = match MapsJson::try_parse(input) {
         Ok(maps) => maps,
         Err(error) => return Signature::of(std::mem::discriminant(&error.fault)),
     };

@@ -275,7 +275,6 @@ impl fmt::Display for NoEncoding {
 
 impl std::error::Error for NoEncoding {}
 
-/// True if the slot may follow the first one of a 64-bit immediate.
 /// The invalid instruction of a slot that no row admits.
 #[cold]
 fn invalid(raw: RawInsn, high: i32) -> Insn {

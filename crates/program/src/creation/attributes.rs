@@ -4,8 +4,8 @@
 
 use spec::Errno;
 use spec::kernel::Privileges;
+use spec::limits;
 use spec::maps::{MapFlags, MapKind};
-use spec::registry::Limits;
 
 use super::Machine;
 use super::fault::{EntriesRule, MapFault, MapRefusal, SizeRule};
@@ -247,7 +247,7 @@ pub(super) fn check_allocated(kind: MapKind, params: &MapParams, machine: &Machi
             request.key(Errno::EINVAL, SizeRule::AtLeastOne)?;
             request.value(Errno::EINVAL, SizeRule::OneOf(&[4, 8]))?;
             request.flags(node.with(ACCESS))?;
-            request.key(Errno::E2BIG, SizeRule::AtMost(Limits::LINUX_6_18.stack))
+            request.key(Errno::E2BIG, SizeRule::AtMost(limits::STACK))
         }
         CgroupStorage | PercpuCgroupStorage => {
             request.key(Errno::EINVAL, SizeRule::OneOf(CGROUP_KEYS))?;

@@ -295,7 +295,10 @@ impl fmt::Display for RefusedMap {
 impl fmt::Display for MapFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MapFault::Kind { map_type } => write!(f, "the kernel has no maps of type {map_type}"),
+            MapFault::Kind { map_type } => match MapKind::from_number(*map_type) {
+                Some(kind) => write!(f, "the kernel has no maps of type {}", kind.name()),
+                None => write!(f, "the kernel has no maps of type {map_type}"),
+            },
             MapFault::Privilege { kind, capability } => {
                 write!(f, "{} needs {capability}", kind.noun().0)
             }

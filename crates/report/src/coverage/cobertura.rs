@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Coverage, FileCoverage, Share, escaped};
+use super::{Coverage, FileCoverage, Share};
+use crate::xml::escaped;
 
 /// The document. `timestamp` is in milliseconds since 1970.
 pub(super) fn cobertura(coverage: &Coverage, timestamp: u64) -> String {

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{BranchCoverage, Coverage, FileCoverage, Share, Totals, escaped};
+use super::{BranchCoverage, Coverage, FileCoverage, Share, Totals};
+use crate::xml::escaped;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--hit:#2a8a3a22;--miss:#d0303030;--part:#d0a01033;--dead:#8883}

@@ -12,7 +12,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 pub(super) fn page(title: &str, script: &str, data: &str) -> String {
     let style = include_str!("page.css");
     let shared = include_str!("page.js");
-    let (title, data) = (escaped(title, "\u{fffd}"), escaped_json(data));
+    let (title, data) = (escaped(title), escaped_json(data));
     let mut out = String::with_capacity(data.len() + style.len() + shared.len() + script.len());
     let _ = write!(
         out,

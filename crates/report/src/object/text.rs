@@ -392,7 +392,7 @@ fn link_report(shown: &Shown<'_, '_>, text: &mut String) {
     let all = link_report.programs.len();
     let _ = writeln!(
         text,
-        "  {fine} of {} linked, all references resolved",
+        "  {fine} of {} linked with all references resolved",
         count(all, "program")
     );
     let undecided = link_report

@@ -201,7 +201,8 @@ fn push_line(text: &mut String, cells: impl Iterator<Item = String>) {
     text.push('\n');
 }
 
-fn quoted(cell: String) -> String {
+/// A cell of comma-separated values, in quotes if it needs them.
+pub fn quoted(cell: String) -> String {
     match cell.contains([',', '"', '\n']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell,

@@ -2,7 +2,8 @@
 
 use btf::{ParamSuffix, Shape, TypeId};
 use isa::ebpf::{Insn, RawInsn, Reg};
-use spec::registry::{ArgBase, ArgDetail, DYNPTR_SIZE, KfuncFlags, TypeFlags};
+use spec::limits::DYNPTR_SIZE;
+use spec::registry::{ArgBase, ArgDetail, KfuncFlags, TypeFlags};
 
 use super::calls;
 use super::constants::Constants;

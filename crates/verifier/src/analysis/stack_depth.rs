@@ -5,6 +5,7 @@
 //! frames. Programs whose kernel gives them private stacks are limited by frame instead.
 
 use spec::behaviour::Behaviour;
+use spec::limits;
 
 use super::calls::{is_function_address, is_local_call, throws};
 use crate::env::Check;
@@ -12,7 +13,7 @@ use crate::input::Input;
 use crate::rejection::Program;
 use crate::state::MAX_CALL_FRAMES;
 use crate::type_rules::{HookRules, TargetKind};
-use crate::{LIMITS, Result, Stop, refuse, refuse_if, verbose};
+use crate::{Result, Stop, refuse, refuse_if, verbose};
 
 /// Stack of the callers above which a subprogram may not make tail calls.
 const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
@@ -152,11 +153,11 @@ impl StackDepths<'_, '_> {
         let deepest = &mut self.env.sink.deepest_stack;
         *deepest = chain.max(*deepest);
         if is_private {
-            refuse_if!(own > LIMITS.stack, self.env => Program::SubprogStack { subprog, own });
+            refuse_if!(own > limits::STACK, self.env => Program::SubprogStack { subprog, own });
             return Ok(());
         }
         *depth += own;
-        if *depth > LIMITS.stack {
+        if *depth > limits::STACK {
             return Err(refuse!(self.env => Program::CombinedStack { frames, depth: *depth }));
         }
         Ok(())

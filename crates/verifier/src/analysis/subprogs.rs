@@ -10,6 +10,7 @@ use btf::{Kind, TypeId};
 use isa::ebpf::{Effect, Flow, RawInsn};
 use spec::behaviour::Behaviour;
 use spec::helpers::HelperId;
+use spec::limits;
 use spec::registry::SpecialKfunc;
 use spec::since::Feature;
 
@@ -85,7 +86,7 @@ fn add_kfunc(
     if id == 0 || insn.off != 0 || known.contains(&id) {
         return Ok(());
     }
-    if known.len() >= input.registry.limits.kfuncs as usize {
+    if known.len() >= limits::KFUNCS as usize {
         return Err(refuse!(pass => Program::TooManyKfuncs));
     }
     known.insert(id);
@@ -116,7 +117,7 @@ fn add(input: &Input<'_>, pass: &mut Sink<'_>, starts: &mut Vec<u32>, target: i6
         return Err(refuse!(pass => Program::InvalidCall));
     };
     if let Err(place) = starts.binary_search(&start) {
-        if starts.len() >= input.registry.limits.subprogs as usize {
+        if starts.len() >= limits::SUBPROGS as usize {
             return Err(refuse!(pass => Program::TooManySubprogs));
         }
         starts.insert(place, start);

@@ -5,7 +5,8 @@
 
 use isa::ebpf::Reg;
 use spec::behaviour::Behaviour;
-use spec::registry::{ArgType, DYNPTR_SIZE};
+use spec::limits::DYNPTR_SIZE;
+use spec::registry::ArgType;
 
 use super::stack_slots::{self, Place};
 use super::{meta::CallMeta, reference};

@@ -286,7 +286,7 @@ fn check_rules(env: &mut Env<'_>, helper: HelperId, meta: &mut CallMeta) -> Resu
     match helper.rule() {
         HelperRule::Prototype | HelperRule::Lock => Ok(()),
         HelperRule::TailCall => {
-            leak::check_resource_leak(env, false, true, leak::Leaving::TailCall)
+            leak::check_resource_leak(env, false, true, leak::LeakCheck::TailCall)
         }
         HelperRule::LocalStorage => {
             if env.reg(Reg::R2).is_null() {

@@ -208,7 +208,7 @@ pub(super) fn check_kfunc_call(env: &mut Env<'_>, found: KfuncMeta<'_>) -> Resul
     }
     if throws {
         match env.input.rules.has(Behaviour::ThrowsHoldNothing) {
-            true => leak::check_resource_leak(env, true, true, leak::Leaving::Throw)?,
+            true => leak::check_resource_leak(env, true, true, leak::LeakCheck::Throw)?,
             false => check_exit_by_exception(env)?,
         }
         return Ok(Outcome::Exit);
@@ -252,7 +252,7 @@ fn check_drop(env: &mut Check<'_>, callee: &Callee<'_>, meta: &CallMeta) -> Resu
 /// Checks an exception as an exit, which leaves sections and locks of callers unseen.
 fn check_exit_by_exception(env: &mut Check<'_>) -> Result<()> {
     let is_outermost = env.state.curframe == 0;
-    leak::check_resource_leak(env, true, is_outermost, leak::Leaving::Exit)
+    leak::check_resource_leak(env, true, is_outermost, leak::LeakCheck::Exit)
 }
 
 /// Enters the function of the program that a kfunc is given.

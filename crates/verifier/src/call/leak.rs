@@ -10,9 +10,9 @@ use crate::state::{Reference, ReferenceKind, Section};
 use crate::type_rules::{TargetKind, TypeRules};
 use crate::{Result, refuse, refuse_if};
 
-/// What leaves locks, sections and references behind.
+/// Where no lock, section or reference may be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leaving {
+pub(crate) enum LeakCheck {
     /// An exit, of whichever function.
     Exit,
     /// `bpf_throw`.
@@ -23,13 +23,13 @@ pub(crate) enum Leaving {
     PacketLoad,
 }
 
-impl fmt::Display for Leaving {
+impl fmt::Display for LeakCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Leaving::Exit => "BPF_EXIT instruction in main prog",
-            Leaving::Throw => "bpf_throw",
-            Leaving::TailCall => "tail_call",
-            Leaving::PacketLoad => "BPF_LD_[ABS|IND]",
+            LeakCheck::Exit => "BPF_EXIT instruction in main prog",
+            LeakCheck::Throw => "bpf_throw",
+            LeakCheck::TailCall => "tail_call",
+            LeakCheck::PacketLoad => "BPF_LD_[ABS|IND]",
         })
     }
 }
@@ -39,9 +39,10 @@ pub(crate) fn check_resource_leak(
     env: &mut Check<'_>,
     is_exception: bool,
     check_lock: bool,
-    what: Leaving,
+    what: LeakCheck,
 ) -> Result<()> {
-    if !env.input.rules.has(Behaviour::LeaksNamePlace) && (is_exception || what == Leaving::Exit) {
+    if !env.input.rules.has(Behaviour::LeaksNamePlace) && (is_exception || what == LeakCheck::Exit)
+    {
         return check_exit_leak(env, is_exception, check_lock);
     }
     refuse_if!(check_lock && env.state.active_locks != 0, env => Call::InsideLock { what });
@@ -59,7 +60,7 @@ pub(crate) fn check_resource_leak(
 /// As earlier kernels check an exit or exception: sections before references, each with words of its
 /// own.
 fn check_exit_leak(env: &mut Check<'_>, is_exception: bool, check_lock: bool) -> Result<()> {
-    let what = Leaving::Throw;
+    let what = LeakCheck::Throw;
     let check_lock = check_lock || !env.input.rules.has(Behaviour::StaticUnderLock);
     if check_lock && env.state.active_locks != 0 {
         return Err(match is_exception {

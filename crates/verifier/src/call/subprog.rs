@@ -10,7 +10,7 @@ use spec::registry::{ArgBase, ArgType, RegBase};
 use super::args::{check_offset, check_reg_type};
 use super::dynptr::{self, Usage};
 use super::helper::section;
-use super::leak::{Leaving, check_resource_leak};
+use super::leak::{LeakCheck, check_resource_leak};
 use super::prototype::{self, SubprogArg};
 use super::{REGS, clear_caller_saved, reference};
 use crate::attach::AttachedFunction;
@@ -97,7 +97,7 @@ pub(super) fn check_func_call(env: &mut Env<'_>, off: i32) -> Result<Outcome> {
     }
     if may_throw {
         env.fork(env.sink.insn_idx + 1)?;
-        check_resource_leak(env, true, true, Leaving::Throw)?;
+        check_resource_leak(env, true, true, LeakCheck::Throw)?;
         return Ok(Outcome::Exit);
     }
     Ok(Outcome::Next)

@@ -102,7 +102,7 @@ fn a_reference_is_released_with_what_holds_it() {
             env,
             false,
             true,
-            leak::Leaving::TailCall,
+            leak::LeakCheck::TailCall,
         ));
         assert_eq!(message, "tail_call would lead to reference leak");
         assert!(
@@ -111,7 +111,7 @@ fn a_reference_is_released_with_what_holds_it() {
         );
         assert!(reference::release(env, id));
         assert!(!matches!(env.reg(Reg::R1).kind, RegKind::Socket));
-        leak::check_resource_leak(env, false, true, leak::Leaving::TailCall).unwrap();
+        leak::check_resource_leak(env, false, true, leak::LeakCheck::TailCall).unwrap();
     });
 }
 

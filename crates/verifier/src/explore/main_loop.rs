@@ -5,9 +5,8 @@ use super::{scc, visited};
 use crate::env::{Check, Env, Outcome, assert_invariants};
 use crate::state::{Frame, HistoryFlags, LinkedRegs, MAIN_CALLSITE, State};
 use crate::walk::{self, StepEnd};
-use crate::{
-    LIMITS, Result, Stop, insn_facts, precise, recorded, refuse, refuse_if, speculation, verbose,
-};
+use crate::{Result, Stop, insn_facts, precise, recorded, refuse, refuse_if, speculation, verbose};
+use spec::limits;
 
 /// Verifies the main program or a global function on its own (`do_check_common`).
 #[doc(alias = "do_check_common")]
@@ -51,7 +50,7 @@ fn explore(env: &mut Env<'_>) -> Result<()> {
         statistics.insns_processed += 1;
         if statistics.insns_processed > env.check.input.options.most_insns {
             let processed = statistics.insns_processed;
-            return Err(match processed > LIMITS.insns_processed {
+            return Err(match processed > limits::INSNS_PROCESSED {
                 true => refuse!(env => Flow::TooLarge { processed }),
                 false => Stop::unsupported(format!("verified for {} instructions", processed - 1)),
             });

@@ -14,6 +14,7 @@ use crate::state::{
 use crate::{Result, insn_facts, log, precise, refuse, verbose};
 use isa::ebpf::{Insn, Reg};
 use spec::behaviour::Behaviour;
+use spec::limits;
 
 /// Entries of the history that force a checkpoint.
 const MAX_HISTORY: usize = 40;
@@ -121,7 +122,7 @@ pub(super) fn is_visited(env: &mut Env<'_>) -> Result<bool> {
     }
     let statistics = &mut env.explorer.statistics;
     statistics.max_states_per_insn = statistics.max_states_per_insn.max(states);
-    let limit = env.input.registry.limits.states_unprivileged;
+    let limit = limits::STATES_UNPRIVILEGED;
     if is_new && (env.input.bpf_capable || states <= limit) {
         add_checkpoint(env, bucket);
     }

@@ -5,7 +5,7 @@ use spec::behaviour::Behaviour;
 use spec::programs::ProgramType;
 
 use crate::attach::Returned;
-use crate::call::{Leaving, check_resource_leak};
+use crate::call::{LeakCheck, check_resource_leak};
 use crate::domain::Tnum;
 use crate::env::{Check, Env, Outcome, RegArg};
 use crate::explore::widen_to_earlier;
@@ -20,7 +20,7 @@ use crate::{Result, Stop, refuse, refuse_if, verbose};
 #[doc(alias = "process_bpf_exit_full")]
 pub(crate) fn check_exit(env: &mut Env<'_>) -> Result<Outcome> {
     let is_outermost = env.state.curframe == 0;
-    check_resource_leak(env, false, is_outermost, Leaving::Exit)?;
+    check_resource_leak(env, false, is_outermost, LeakCheck::Exit)?;
     if !is_outermost {
         return prepare_func_exit(env).map(Outcome::Return);
     }

@@ -6,6 +6,7 @@ use crate::env::SubprogAux;
 use crate::verbose;
 use crate::verdict::Statistics;
 use spec::behaviour::Behaviour;
+use spec::limits;
 
 /// Writes the counts, and at level 4 the time and the stack depths, by function where the
 /// kernel counts so
@@ -66,7 +67,7 @@ pub(crate) fn print_statistics(
         out.sink,
         "processed {} insns (limit {}) max_states_per_insn {} total_states {} peak_states {} mark_read {}\n",
         statistics.insns_processed,
-        crate::LIMITS.insns_processed,
+        limits::INSNS_PROCESSED,
         statistics.max_states_per_insn,
         statistics.total_states,
         statistics.peak_states,

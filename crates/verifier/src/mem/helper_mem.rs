@@ -4,10 +4,11 @@ use isa::ebpf::Reg;
 
 use super::map_value::{self, Source};
 use super::{Access, MemAccess, check_mem_access, context, object, packet, region, stack};
+use crate::Result;
 use crate::env::Env;
 use crate::state::{RegBase, RegKind, TypeFlags};
-use crate::{LIMITS, Result};
 use spec::behaviour::Behaviour;
+use spec::limits;
 
 /// A buffer that may be uninitialised, which the call writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,7 +147,7 @@ pub(crate) fn check_sized_mem(
             reg: size, umin: num.umin as i64, umax: num.umax as i64
         }));
     }
-    refuse_if!(num.umax >= LIMITS.variable_size.into(), env => Mem::UnboundedSize { reg: size });
+    refuse_if!(num.umax >= limits::VARIABLE_SIZE.into(), env => Mem::UnboundedSize { reg: size });
     if let Some(raw) = &mut raw {
         raw.has_variable_size = !num.var_off.is_const();
     }

@@ -11,7 +11,7 @@ use super::Access;
 use super::region::{check_fixed, check_ptr_off, check_region};
 use super::registers::{set_constant, set_unknown};
 use crate::Result;
-use crate::call::leak::{Leaving, check_resource_leak};
+use crate::call::leak::{LeakCheck, check_resource_leak};
 use crate::env::{Check, Env, Outcome, RegArg};
 use crate::log::Sink;
 use crate::state::{DynptrKind, RegBase, RegKind, RegState};
@@ -73,7 +73,7 @@ pub(crate) fn check_skb_loads(env: &mut Check<'_>) -> Result<()> {
 pub(crate) fn check_ld_abs(env: &mut Env<'_>, insn: Insn) -> Result<Outcome> {
     check_skb_loads(env)?;
     env.check_reg_arg(Reg::R6, RegArg::Src)?;
-    check_resource_leak(env, false, true, Leaving::PacketLoad)?;
+    check_resource_leak(env, false, true, LeakCheck::PacketLoad)?;
     let ctx = *env.reg(Reg::R6);
     refuse_if!(!ctx.is_plain(RegBase::PtrToCtx), env => Mem::PacketLoadContext { reg: Reg::R6 });
     if let Insn::PacketInd { src, .. } = insn {

@@ -6,7 +6,7 @@ use spec::programs::ProgramType;
 use spec::registry::RetBase;
 
 use super::{Register, join, rejections};
-use crate::call::Leaving;
+use crate::call::LeakCheck;
 use crate::log::TypeText;
 use crate::state::{DynptrKind, Section};
 
@@ -189,15 +189,15 @@ rejections! {
         "Unreleased reference id={id} alloc_insn={insn}";
     NodeOwned EINVAL Argument
         "rbtree_remove node input must be non-owning ref";
-    InsideLock { what: Leaving } EINVAL Lock
+    InsideLock { what: LeakCheck } EINVAL Lock
         "{what} cannot be used inside bpf_spin_lock-ed region";
-    ReferenceLeak { what: Leaving } EINVAL Reference
+    ReferenceLeak { what: LeakCheck } EINVAL Reference
         "{what} would lead to reference leak"
         => LeaksNamePlace "{}", match what {
-            Leaving::PacketLoad => format!("{what} cannot be mixed with socket references"),
+            LeakCheck::PacketLoad => format!("{what} cannot be mixed with socket references"),
             _ => format!("{what} would lead to reference leak"),
         };
-    InsideSection { what: Leaving, section: Section } EINVAL Section
+    InsideSection { what: LeakCheck, section: Section } EINVAL Section
         "{what} cannot be used inside {}-ed region", section.calls().0;
     SecondLock EINVAL Lock
         "Locking two bpf_spin_locks are not allowed";

@@ -7,6 +7,7 @@ use btf::fields::{FieldKind, FieldRecord};
 use program::creation::{MapCreator, MapRefusal, RefusedMap};
 use program::{InitialContents, MapDef, MapEntry, MapId, Program};
 use spec::behaviour::Behaviour;
+use spec::limits;
 use spec::maps::{MapFlags, MapKind};
 use spec::programs::ProgramType;
 
@@ -258,7 +259,7 @@ impl<'e> UsedMaps<'e> {
         if self.used.contains(&map) {
             return Ok(());
         }
-        let limit = self.input.registry.limits.maps;
+        let limit = limits::MAPS;
         refuse_if!(self.used.len() >= limit as usize, env => Program::TooManyMaps { limit });
         self.check_compatibility(env, map)?;
         self.used.push(map);

@@ -12,9 +12,10 @@ use std::rc::Rc;
 
 use super::slot::StackSlot;
 use super::stack_object::Placed;
+use spec::limits;
 
 /// Most slots of a frame.
-const MAX_SLOTS: usize = crate::LIMITS.stack as usize / 8;
+const MAX_SLOTS: usize = limits::STACK as usize / 8;
 
 /// Slots of a chunk.
 const CHUNK: usize = 8;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use isa::ebpf::Reg;
 use spec::behaviour::{Behaviour, Behaviours};
+use spec::limits;
 
 use super::frame::Frame;
 use super::history::History;
@@ -13,7 +14,7 @@ use super::reference::{LockOwner, Reference};
 use super::reg::{ADD_CONST, RegState};
 
 /// Most frames on a call chain.
-pub const MAX_CALL_FRAMES: usize = crate::LIMITS.frames as usize;
+pub const MAX_CALL_FRAMES: usize = limits::FRAMES as usize;
 
 /// A checkpoint: index into the explorer's arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -25,7 +25,7 @@ impl Asked<'_> {
     }
 
     /// The kernel's verdict in a word.
-    pub fn verdict(&self) -> &'static str {
+    pub fn verdict_word(&self) -> &'static str {
         match &self.theirs {
             Some(Ok(answer)) if answer.is_accepted() => "accepted",
             Some(Ok(_)) => "refused",
@@ -34,7 +34,8 @@ impl Asked<'_> {
         }
     }
 
-    /// The kernel's verdict as `verify` names it; none if there is no answer.
+    /// The kernel's verdict as the key `verifier_verdict` has it, success or failure; none if there is no
+    /// answer.
     pub fn verdict_name(&self) -> Option<&'static str> {
         let verdict = match self.answer()?.is_accepted() {
             true => ResultVerdict::Success,
@@ -44,7 +45,7 @@ impl Asked<'_> {
     }
 
     /// Our verdict in a word.
-    pub fn our_verdict(&self) -> &'static str {
+    pub fn our_verdict_word(&self) -> &'static str {
         match self.row.verdict {
             ResultVerdict::Success => "accepted",
             ResultVerdict::Failure => "refused",

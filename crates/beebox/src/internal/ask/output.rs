@@ -36,10 +36,10 @@ pub fn text(asked: &[Asked<'_>], version: &str, with_logs: bool, width: Option<u
         let differ = asked.differences();
         cells.push(vec![
             format!("{}/{}", row.file_name, row.prog_name),
-            asked.verdict().to_owned(),
+            asked.verdict_word().to_owned(),
             insns,
             states,
-            asked.our_verdict().to_owned(),
+            asked.our_verdict_word().to_owned(),
             row.total_insns.to_string(),
             row.total_states.to_string(),
             match differ.is_empty() {

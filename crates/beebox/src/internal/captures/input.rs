@@ -29,7 +29,7 @@ impl Input {
     /// # Errors
     /// If the file cannot be read, which an error of the system names, or has another format.
     pub fn open_path(path: impl AsRef<Path>) -> Result<Input, crate::Error> {
-        Ok(Input::read_path(path)?)
+        Ok(Input::try_open_path(path)?)
     }
 
     /// A capture in a file (or pipe, or terminal), compressed or not.
@@ -37,7 +37,7 @@ impl Input {
     /// # Errors
     /// If the file cannot be read, or has another format.
     pub fn open(file: File) -> Result<Input, crate::Error> {
-        Ok(Input::read(file)?)
+        Ok(Input::try_open(file)?)
     }
 
     /// A capture from any source of bytes, compressed or not.
@@ -45,15 +45,15 @@ impl Input {
     /// # Errors
     /// If the source cannot be read, or its bytes have another format.
     pub fn stream(source: impl Read + Send + 'static) -> Result<Input, crate::Error> {
-        Ok(Input::read_stream(source)?)
+        Ok(Input::try_stream(source)?)
     }
 
     /// As [`Input::open_path`], with the error as data.
     #[doc(hidden)]
-    pub fn read_path(path: impl AsRef<Path>) -> Result<Input, Error> {
+    pub fn try_open_path(path: impl AsRef<Path>) -> Result<Input, Error> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|source| Error::Io { offset: 0, source });
-        file.and_then(Input::read).map_err(|error| match error {
+        file.and_then(Input::try_open).map_err(|error| match error {
             Error::Io { offset, source } => {
                 let text = format!("{}: {source}", path.display());
                 let source = io::Error::new(source.kind(), text);
@@ -65,7 +65,7 @@ impl Input {
 
     /// As [`Input::open`], with the error as data.
     #[doc(hidden)]
-    pub fn read(mut file: File) -> Result<Input, Error> {
+    pub fn try_open(mut file: File) -> Result<Input, Error> {
         let failed = |source| Error::Io { offset: 0, source };
         let metadata = file.metadata().map_err(failed)?;
         let is_whole_file = metadata.is_file() && file.stream_position().is_ok_and(|at| at == 0);
@@ -84,13 +84,13 @@ impl Input {
         }
         Ok(Input {
             eager: !metadata.is_file(),
-            ..Self::read_stream(file)?
+            ..Self::try_stream(file)?
         })
     }
 
     /// As [`Input::stream`], with the error as data.
     #[doc(hidden)]
-    pub fn read_stream(source: impl Read + Send + 'static) -> Result<Input, Error> {
+    pub fn try_stream(source: impl Read + Send + 'static) -> Result<Input, Error> {
         let source =
             capture::decompress(source).map_err(|source| Error::Io { offset: 0, source })?;
         Ok(Input {
@@ -109,7 +109,7 @@ impl Input {
         let magic = bytes.read_from(0).map_err(failed)?;
         let magic = magic.take(Compression::MAGIC as u64);
         io::copy(&mut { magic }, &mut start).map_err(failed)?;
-        let input = Input::read_stream(bytes.read_from(0).map_err(failed)?)?;
+        let input = Input::try_stream(bytes.read_from(0).map_err(failed)?)?;
         Ok(Input {
             elsewhere: (Compression::detect(&start) == Compression::None).then_some(bytes),
             eager: false,

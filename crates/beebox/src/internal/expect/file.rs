@@ -104,12 +104,12 @@ impl ExpectFile {
     /// # Errors
     /// If it cannot be read, has more than 16 MiB, or is as [`ExpectFile::parse`] does not take it.
     pub fn open(path: impl AsRef<Path>) -> Result<ExpectFile, crate::Error> {
-        Ok(ExpectFile::read(path)?)
+        Ok(ExpectFile::try_open(path)?)
     }
 
     /// As [`ExpectFile::open`], with the error as data.
     #[doc(hidden)]
-    pub fn read(path: impl AsRef<Path>) -> Result<ExpectFile, ExpectError> {
+    pub fn try_open(path: impl AsRef<Path>) -> Result<ExpectFile, ExpectError> {
         let path = path.as_ref();
         let name = name_of(path);
         let failed = |problem| ExpectError::new(&name, None, problem);
@@ -120,7 +120,7 @@ impl ExpectFile {
             })
         })?;
         let text = String::from_utf8(bytes).map_err(|_| failed(ExpectProblem::NoText))?;
-        ExpectFile::read_text(&name, &text, path.parent().unwrap_or(Path::new("")))
+        ExpectFile::try_parse(&name, &text, path.parent().unwrap_or(Path::new("")))
     }
 
     /// Reads the text of a file. Messages begin with the name, paths in the text are relative to
@@ -129,12 +129,12 @@ impl ExpectFile {
     /// # Errors
     /// For a line that is no statement, and a text without statements.
     pub fn parse(name: &str, text: &str, directory: &Path) -> Result<ExpectFile, crate::Error> {
-        Ok(ExpectFile::read_text(name, text, directory)?)
+        Ok(ExpectFile::try_parse(name, text, directory)?)
     }
 
     /// As [`ExpectFile::parse`], with the error as data.
     #[doc(hidden)]
-    pub fn read_text(name: &str, text: &str, directory: &Path) -> Result<ExpectFile, ExpectError> {
+    pub fn try_parse(name: &str, text: &str, directory: &Path) -> Result<ExpectFile, ExpectError> {
         let mut lines = Vec::new();
         let mut numbered = (1..).zip(text.lines());
         while let Some((number, text)) = numbered.next() {

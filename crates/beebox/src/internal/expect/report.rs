@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use report::run::{not_native_line, one_line};
-use report::xml::escaped;
+use report::xml::escaped_lines;
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Value, json};
 
@@ -236,5 +236,5 @@ impl Serialize for CheckReport {
 
 /// Text in XML.
 fn xml(text: &str) -> String {
-    escaped(text, "&#10;")
+    escaped_lines(text, "&#10;")
 }

@@ -210,7 +210,7 @@ pub(super) fn open(path: &Path) -> Result<Input, ExpectProblem> {
         true => sys::files::standard_input().map_err(unreadable)?,
         false => File::open(path).map_err(unreadable)?,
     };
-    Input::read(file).map_err(|error: CaptureError| ExpectProblem::Capture {
+    Input::try_open(file).map_err(|error: CaptureError| ExpectProblem::Capture {
         path: path.to_owned(),
         stop: Box::new(RunCaptureError::Capture(error)),
     })

@@ -26,7 +26,7 @@ impl fmt::Display for FindsError {
         match self {
             FindsError::NoDirectory => f.write_str("this is a file, and finds are several"),
             FindsError::File(path, error) => write!(f, "{}: {error}", path.display()),
-            FindsError::Full(name) => write!(f, "it has {MOST} finds called {name}"),
+            FindsError::Full(name) => write!(f, "it has {MOST_FINDS_OF_NAME} finds called {name}"),
         }
     }
 }
@@ -34,14 +34,13 @@ impl fmt::Display for FindsError {
 impl Error for FindsError {}
 
 /// Most finds of one name in a directory.
-const MOST: u32 = 10_000;
+const MOST_FINDS_OF_NAME: u32 = 10_000;
 
 impl FuzzReport {
     /// For people: the program, and the files that each find was written to.
     pub fn text(&self, program: &str, files: &[Vec<PathBuf>]) -> String {
-        let report = self;
         let mut text = String::new();
-        for (find, files) in report.finds.iter().zip(files) {
+        for (find, files) in self.finds.iter().zip(files) {
             let _ = writeln!(text, "found: {}: {}", find.property, find.what);
             if files.is_empty() {
                 for line in find.test.lines().filter(|line| !line.starts_with('#')) {
@@ -58,14 +57,14 @@ impl FuzzReport {
                 let _ = writeln!(text, "  no statement of a test says what is wrong");
             }
         }
-        if !report.kept_maps.is_empty() {
-            let maps = report.kept_maps.join(", ");
+        if !self.kept_maps.is_empty() {
+            let maps = self.kept_maps.join(", ");
             let _ = writeln!(text, "note: not set back between inputs: {maps}");
         }
-        let seconds = report.time.as_secs_f64();
-        let each = report.runs as f64 / seconds.max(1e-9);
-        let (hit, all) = report.covered;
-        let found = match report.finds.len() {
+        let seconds = self.time.as_secs_f64();
+        let each = self.runs as f64 / seconds.max(1e-9);
+        let (hit, all) = self.covered;
+        let found = match self.finds.len() {
             0 => "nothing found".to_owned(),
             finds => format!("{finds} found"),
         };
@@ -73,8 +72,8 @@ impl FuzzReport {
             text,
             "{program}: {found}, {} inputs kept, {hit} of {all} counters, {} runs in {seconds:.2} s, \
              {each:.0} a second",
-            report.corpus.len(),
-            report.runs
+            self.corpus.len(),
+            self.runs
         );
         text
     }
@@ -158,7 +157,7 @@ pub fn write_find(
     captures: Option<CaptureForm>,
 ) -> Result<Vec<PathBuf>, FindsError> {
     let has_packets = find.input.steps.iter().any(|step| !step.packet.is_empty());
-    for number in 1..=MOST {
+    for number in 1..=MOST_FINDS_OF_NAME {
         let name = match number {
             1 => find.slug(),
             number => format!("{}-{number}", find.slug()),

@@ -233,7 +233,7 @@ impl fmt::Display for NoNative {
 impl std::error::Error for NoNative {}
 
 impl BesideNative<'_> {
-    /// The instructions and their code.
+    /// Shows the instructions with their native code.
     fn with_listing<T>(
         &self,
         program: &Listed<'_>,
@@ -266,7 +266,7 @@ impl BesideNative<'_> {
 /// The programs as text, with source lines if `source` says so.
 ///
 /// # Errors
-/// Those of `beside`.
+/// [`NoNative`] for a program without native code.
 pub fn linked_text(
     outcomes: &[Outcome<'_>],
     labels: &Labels<'_, '_>,
@@ -299,7 +299,7 @@ pub fn linked_text(
 /// The programs as JSON, each with its instructions or with why it has none.
 ///
 /// # Errors
-/// Those of `beside`.
+/// [`NoNative`] for a program without native code.
 pub fn linked_json(
     outcomes: &[Outcome<'_>],
     labels: &Labels<'_, '_>,

@@ -55,7 +55,8 @@ impl MapsJson {
         let path = path.as_ref();
         let read = sys::input::read(path, MapsJson::MOST_BYTES);
         let bytes = read.map_err(|error| Cause::File(path.to_owned(), error))?;
-        MapsJson::read(&bytes).map_err(|error| RunCause::MapsFile(path.to_owned(), error).into())
+        MapsJson::try_parse(&bytes)
+            .map_err(|error| RunCause::MapsFile(path.to_owned(), error).into())
     }
 
     /// Reads JSON text: maps by name, or an object with these as its member `maps`, as
@@ -64,12 +65,12 @@ impl MapsJson {
     /// # Errors
     /// If it is no JSON of this form.
     pub fn parse(text: &[u8]) -> Result<MapsJson, Error> {
-        Ok(MapsJson::read(text)?)
+        Ok(MapsJson::try_parse(text)?)
     }
 
     /// As [`MapsJson::parse`], with the error as data.
     #[doc(hidden)]
-    pub fn read(text: &[u8]) -> Result<MapsJson, MapsJsonError> {
+    pub fn try_parse(text: &[u8]) -> Result<MapsJson, MapsJsonError> {
         let contents =
             seccomp::json::read(text).map_err(|error| MapsJsonFault::Json(error.to_string()))?;
         let contents = contents.get("maps").unwrap_or(&contents);

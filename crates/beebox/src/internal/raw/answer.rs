@@ -75,8 +75,7 @@ impl RawAnswer<'_> {
         let mut performed = String::new();
         if let RawEnd::Checked { finish, trace } = self.end {
             text.push_str(trace);
-            let plural = if finish.executed == 1 { "" } else { "s" };
-            performed = format!("{} instruction{plural}\n", finish.executed);
+            performed = count(finish.executed as usize, "instruction") + "\n";
         }
         let _ = match self.end.outcome() {
             Ok(value) => write!(text, "r0 = {value:#x} ({value})\n{performed}"),

@@ -9,11 +9,11 @@ use crate::internal::bytes::{ByteSource, ByteSourceError};
 /// Why a run does not get its regions.
 #[derive(Debug)]
 pub enum RegionError {
-    /// There are too many.
+    /// There are more than three.
     TooMany,
-    /// The bytes of one cannot be read.
+    /// The bytes of a region cannot be read.
     Source(ByteSourceError),
-    /// There is no room for one.
+    /// There is no room for a region.
     NoRoom(NoRoom),
     /// The engine takes one that can be written.
     ReadOnly,
@@ -29,8 +29,8 @@ impl fmt::Display for RegionError {
             ),
             RegionError::Source(error) => error.fmt(f),
             RegionError::NoRoom(error) => error.fmt(f),
-            RegionError::ReadOnly => f.write_str("ro: is for --engine checked only"),
-            RegionError::Several => f.write_str("more than one --mem is for --engine checked only"),
+            RegionError::ReadOnly => f.write_str("this engine takes no read-only region"),
+            RegionError::Several => f.write_str("this engine takes one region"),
         }
     }
 }

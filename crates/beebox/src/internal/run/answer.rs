@@ -388,7 +388,7 @@ fn packets_of(counts: &CaptureSummary, verdict: &str) -> u64 {
 
 fn write_summary(text: &mut String, counts: &CaptureSummary, chooses: bool) -> fmt::Result {
     if counts.packets == 0 && chooses {
-        return writeln!(text, "--only chooses no packet of the capture");
+        return writeln!(text, "no packet of the capture is chosen");
     }
     if counts.packets == 0 {
         return writeln!(text, "the capture has no packets");

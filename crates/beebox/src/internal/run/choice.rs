@@ -83,7 +83,7 @@ impl PacketChoice {
             PacketChoice::Filter(expression) => {
                 let filter = expression.for_interface(record.interface());
                 let filter = filter.map_err(|error| {
-                    let what = "--only takes numbers of packets, as 17,20-30, or an expression";
+                    let what = "packets are chosen by numbers, as 17,20-30, or an expression";
                     RunCaptureError::Filter(format!("{what}: {error}"))
                 })?;
                 let bytes = Packet::captured(record.data(), record.wire_len(), &Metadata::UNKNOWN);

@@ -35,6 +35,9 @@ pub struct LoadedObject {
     pub(super) inner_maps: AtomicU32,
 }
 
+/// Bytes of a perf buffer of one CPU, where records are taken after each run.
+pub const PERF_BUFFER_BYTES: usize = 16 << 20;
+
 impl LoadedObject {
     /// Opens a perf buffer of `bytes` for each CPU in every `perf_event_array`, so that
     /// programs can write records, which [`RunnableProgram::collect_records`] has runs collect.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use report::json::SCHEMA;
 use report::run::verdict_style;
+use report::veristat::quoted;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -130,17 +131,12 @@ impl PacketRows {
             }
             RowForm::Csv => {
                 let redirect = run.redirect.map(redirect_text).unwrap_or_default();
-                let redirect = match redirect.contains(',') {
-                    true => format!("\"{redirect}\""),
-                    false => redirect,
-                };
+                let (verdict, redirect) = (quoted(verdict.to_string()), quoted(redirect));
                 let retval = run.retval as i32;
-                write!(rows, "{packet},{time},{captured},{wire},")?;
-                match verdict.contains(',') {
-                    true => write!(rows, "\"{verdict}\"")?,
-                    false => write!(rows, "{verdict}")?,
-                }
-                write!(rows, ",{retval},{redirect},")?;
+                write!(
+                    rows,
+                    "{packet},{time},{captured},{wire},{verdict},{retval},{redirect},"
+                )?;
                 if let Some(executed) = run.executed {
                     write!(rows, "{executed}")?;
                 }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use report::count;
 use report::seccomp::{
     ACCEPTED, REFUSED, action_text, call_json, call_text, finding_json, finding_text,
 };
@@ -115,13 +116,11 @@ impl<'f> FilterCheck<'f> {
     pub fn text(&self, ineffective: &[String]) -> String {
         let mut text = String::new();
         for (filter, refusal) in &self.installed {
-            let (name, count) = (&filter.name, filter.insns.len());
+            let name = &filter.name;
+            let count = count(filter.insns.len(), "instruction");
             // Writing to a string cannot fail.
             let _ = match refusal {
-                None => writeln!(
-                    text,
-                    "{name}: {ACCEPTED}accepted{ACCEPTED:#}, {count} instructions"
-                ),
+                None => writeln!(text, "{name}: {ACCEPTED}accepted{ACCEPTED:#}, {count}"),
                 Some(why) => writeln!(text, "{name}: {REFUSED}refused{REFUSED:#}: {why}"),
             };
         }

@@ -14,7 +14,7 @@ use crate::internal::{ClassicInsn, Next, Step};
 
 /// A call that filters decide.
 pub struct Decision<'d> {
-    programs: &'d [NamedFilter],
+    filters: &'d [NamedFilter],
     stack: &'d FilterStack,
     /// Its architecture, if that has a name.
     arch: Option<Arch>,
@@ -23,20 +23,20 @@ pub struct Decision<'d> {
 }
 
 impl<'d> Decision<'d> {
-    /// Runs the filters of `stack`, which are `programs`.
+    /// Runs the filters of `stack`, whose names and instructions are `filters`.
     pub fn new(
-        programs: &'d [NamedFilter],
+        filters: &'d [NamedFilter],
         stack: &'d FilterStack,
         arch: Option<Arch>,
         call: SeccompData,
     ) -> Decision<'d> {
-        let filters = stack.filters().iter();
+        let returns = stack.filters().iter();
         Decision {
-            programs,
+            filters,
             stack,
             arch,
             call,
-            returns: filters.map(|filter| filter.runner().run(&call)).collect(),
+            returns: returns.map(|filter| filter.runner().run(&call)).collect(),
         }
     }
 
@@ -48,7 +48,7 @@ impl<'d> Decision<'d> {
     /// The action and what each filter returns, for people.
     pub fn text(&self) -> String {
         let mut text = format!("{}\n", action_text(self.action()));
-        if self.programs.len() > 1 {
+        if self.filters.len() > 1 {
             self.list_answers(&mut text);
         }
         text
@@ -57,7 +57,7 @@ impl<'d> Decision<'d> {
     /// As data.
     pub fn json(&self) -> Value {
         let action = self.action();
-        let filters = self.programs.iter().zip(&self.returns);
+        let filters = self.filters.iter().zip(&self.returns);
         let filters = filters.map(|(program, &value)| {
             json!({
                 "file": program.name,
@@ -81,29 +81,29 @@ impl<'d> Decision<'d> {
     /// The return value of each filter, with the one that decides.
     fn list_answers(&self, text: &mut String) {
         let Decision {
-            programs, returns, ..
+            filters, returns, ..
         } = self;
         let total = returns.iter().copied().reduce(combine);
         let mut behind = (0..returns.len()).rev();
         let deciding = behind.find(|&at| Some(returns[at]) == total);
-        let width = programs.iter().map(|program| program.name.len()).max();
+        let width = filters.iter().map(|filter| filter.name.len()).max();
         let width = width.unwrap_or(0);
-        for (at, (program, &value)) in programs.iter().zip(returns).enumerate() {
+        for (at, (filter, &value)) in filters.iter().zip(returns).enumerate() {
             let decides = match deciding == Some(at) {
                 true => "  decides",
                 false => "",
             };
             let action = Action::from_return(value);
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "  {:width$}  {action}{decides}", program.name);
+            let _ = writeln!(text, "  {:width$}  {action}{decides}", filter.name);
         }
     }
 
     /// The run of each filter, one instruction in a line.
     pub fn trace(&self) -> String {
         let mut text = String::new();
-        for (program, filter) in self.programs.iter().zip(self.stack.filters()) {
-            if self.programs.len() > 1 {
+        for (program, filter) in self.filters.iter().zip(self.stack.filters()) {
+            if self.filters.len() > 1 {
                 let _ = writeln!(text, "{}:", program.name);
             }
             filter.trace(&self.call, &mut |step| {

@@ -7,7 +7,7 @@ use super::{Arch, calls, constants};
 
 /// Why a word names nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallWordError {
+pub enum ParseCallError {
     /// It is no number, or one with too many bits.
     Number(String),
     /// There is no such architecture.
@@ -32,21 +32,21 @@ pub enum CallWordError {
     },
 }
 
-impl fmt::Display for CallWordError {
+impl fmt::Display for ParseCallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CallWordError::Number(what)
-            | CallWordError::Arch(what)
-            | CallWordError::UnnamedCalls(what)
-            | CallWordError::Constant { what, .. } => f.write_str(what),
-            CallWordError::Call { word, arch, .. } => {
+            ParseCallError::Number(what)
+            | ParseCallError::Arch(what)
+            | ParseCallError::UnnamedCalls(what)
+            | ParseCallError::Constant { what, .. } => f.write_str(what),
+            ParseCallError::Call { word, arch, .. } => {
                 write!(f, "{word}: unknown system call of {arch}")
             }
         }
     }
 }
 
-impl Error for CallWordError {}
+impl Error for ParseCallError {}
 
 /// A number as C writes it: decimal, hexadecimal, octal; negative ones in two's
 /// complement.
@@ -90,14 +90,14 @@ pub fn parse_argument(text: &str) -> Result<Argument, String> {
 
 /// The value of an argument: a number, or names of constants of an architecture
 /// combined by `|`.
-pub fn argument_value(arch: Option<Arch>, text: &str) -> Result<u64, CallWordError> {
+pub fn argument_value(arch: Option<Arch>, text: &str) -> Result<u64, ParseCallError> {
     let mut total = 0;
     for part in text.split('|').map(str::trim) {
         let is_name = part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         total |= match (is_name, arch) {
-            (false, _) => parse_number(part).map_err(CallWordError::Number)?,
+            (false, _) => parse_number(part).map_err(ParseCallError::Number)?,
             (true, Some(arch)) => {
-                constants::value(arch, part).map_err(|unknown| CallWordError::Constant {
+                constants::value(arch, part).map_err(|unknown| ParseCallError::Constant {
                     what: unknown.to_string(),
                     closest: unknown.closest,
                 })?
@@ -105,7 +105,7 @@ pub fn argument_value(arch: Option<Arch>, text: &str) -> Result<u64, CallWordErr
             (true, None) => {
                 let what = format!("{part}: this architecture's constants are not known");
                 let closest = None;
-                return Err(CallWordError::Constant { what, closest });
+                return Err(ParseCallError::Constant { what, closest });
             }
         };
     }
@@ -113,7 +113,7 @@ pub fn argument_value(arch: Option<Arch>, text: &str) -> Result<u64, CallWordErr
 }
 
 /// An architecture by name, or by audit number; without one, this machine's.
-pub fn parse_arch(text: Option<&str>) -> Result<(Option<Arch>, u32), CallWordError> {
+pub fn parse_arch(text: Option<&str>) -> Result<(Option<Arch>, u32), ParseCallError> {
     let known = match text {
         None => Arch::native(),
         Some(text) => Arch::from_name(text),
@@ -124,7 +124,7 @@ pub fn parse_arch(text: Option<&str>) -> Result<(Option<Arch>, u32), CallWordErr
     if let Some(Ok(audit)) = text.map(parse_number) {
         let wide = |_| "an architecture's audit number has 32 bits".to_owned();
         let audit = u32::try_from(audit).map_err(wide);
-        let audit = audit.map_err(CallWordError::Number)?;
+        let audit = audit.map_err(ParseCallError::Number)?;
         let named = Arch::ALL.iter().copied().find(|arch| arch.audit() == audit);
         return Ok((named, audit));
     }
@@ -132,26 +132,26 @@ pub fn parse_arch(text: Option<&str>) -> Result<(Option<Arch>, u32), CallWordErr
         Some(text) => format!("no architecture is called {text:?}"),
         None => "this machine's architecture has no names here".to_owned(),
     };
-    Err(CallWordError::Arch(what))
+    Err(ParseCallError::Arch(what))
 }
 
 /// A system call by name or number. An x32 call may be given without its bit.
-pub fn parse_syscall(arch: Option<Arch>, text: &str) -> Result<u32, CallWordError> {
+pub fn parse_syscall(arch: Option<Arch>, text: &str) -> Result<u32, ParseCallError> {
     if let Ok(number) = parse_number(text) {
         let signed = number as i64;
         let fits = u32::try_from(number).is_ok() || i32::try_from(signed).is_ok();
         if !fits {
             let what = format!("system call number {text} has more than 32 bits");
-            return Err(CallWordError::Number(what));
+            return Err(ParseCallError::Number(what));
         }
         let bias = arch.map_or(0, Arch::bias);
         return Ok(number as u32 | bias);
     }
     let Some(arch) = arch else {
         let what = format!("system call {text:?}: this architecture's calls have no names here");
-        return Err(CallWordError::UnnamedCalls(what));
+        return Err(ParseCallError::UnnamedCalls(what));
     };
-    calls::number(arch, text).ok_or_else(|| CallWordError::Call {
+    calls::number(arch, text).ok_or_else(|| ParseCallError::Call {
         word: text.to_owned(),
         arch,
         closest: calls::closest(arch, text),

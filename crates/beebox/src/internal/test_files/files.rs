@@ -179,24 +179,24 @@ fn names_object(path: &Path) -> Result<bool, TestFilesError> {
 
 /// Reads a file; `None` for one of a directory that names no object.
 fn read(
-    args: WantedTests<'_>,
+    wanted: WantedTests<'_>,
     path: &Path,
     is_of_directory: bool,
 ) -> Result<Option<TestFile>, TestFilesError> {
     // Others may be expectations of other commands.
-    if is_of_directory && args.object.is_none() && !names_object(path)? {
+    if is_of_directory && wanted.object.is_none() && !names_object(path)? {
         return Ok(None);
     }
-    let file = ExpectFile::read(path);
+    let file = ExpectFile::try_open(path);
     let file = file.map_err(|error| TestFilesError::Expect(Box::new(error)))?;
     let given = file.object().map(Path::to_owned);
-    let Some(object) = given.or_else(|| args.object.map(Path::to_owned)) else {
+    let Some(object) = given.or_else(|| wanted.object.map(Path::to_owned)) else {
         return Err(TestFilesError::NoObject(path.to_owned()));
     };
     let chosen = |name: &str| {
         let place = path.display().to_string();
-        let mut texts = args.matching.iter();
-        args.matching.is_empty() || texts.any(|text| name.contains(text) || place.contains(text))
+        let mut texts = wanted.matching.iter();
+        wanted.matching.is_empty() || texts.any(|text| name.contains(text) || place.contains(text))
     };
     let shares_maps = file.shares_maps();
     let read_network = |network: &Path| {

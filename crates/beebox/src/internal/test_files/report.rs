@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use report::run::{FAILED, PASSED};
-use report::xml::escaped;
+use report::xml::escaped_lines;
 use serde_json::{Value, json};
 
 use super::{TestFile, TestOutcome};
@@ -162,5 +162,5 @@ fn junit(outcomes: &[TestOutcome], failed: usize, plain: &dyn Fn(&str) -> String
 
 /// Text in XML.
 fn xml(text: &str) -> String {
-    escaped(text, "\n")
+    escaped_lines(text, "\n")
 }

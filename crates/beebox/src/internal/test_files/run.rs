@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,11 +20,10 @@ use crate::internal::maps_json::RecordTypes;
 use crate::internal::name_of;
 use crate::internal::object::is_object;
 use crate::internal::run::{
-    Debug, LoadError, LoadOptions, LoadedObject, WhyOptions, leave_out_struct_ops, load_only,
+    Debug, LoadError, LoadOptions, LoadedObject, PERF_BUFFER_BYTES, WhyOptions,
+    leave_out_struct_ops, load_only,
 };
-
-/// Bytes of a perf buffer for each CPU.
-const PERF_BUFFER_BYTES: usize = 16 << 20;
+use crate::internal::threads::map_in_threads;
 
 /// Columns of the text that tells a run.
 const WIDTH: usize = 80;
@@ -138,60 +136,32 @@ impl TestPlan<'_> {
     /// # Errors
     /// The first one that keeps a test from being run.
     pub fn run<H: TestHost>(&self, files: &[TestFile], host: &H) -> Result<TestResults, H::Error> {
-        run_all(self, files, host)
-    }
-}
-
-fn run_all<H: TestHost>(
-    plan: &TestPlan<'_>,
-    files: &[TestFile],
-    host: &H,
-) -> Result<TestResults, H::Error> {
-    let units: Vec<Unit<'_>> = files
-        .iter()
-        .flat_map(|file| {
+        let units = files.iter().flat_map(|file| {
             let size = match file.shares_maps {
                 true => file.tests.len().max(1),
                 false => 1,
             };
-            file.tests
-                .chunks(size)
-                .map(move |tests| Unit { file, tests })
+            let chunks = file.tests.chunks(size);
+            chunks.map(move |tests| Unit { file, tests })
+        });
+        let units: Vec<Unit<'_>> = units.collect();
+        let processors = || thread::available_parallelism().map_or(1, usize::from);
+        let jobs = self.jobs.unwrap_or_else(processors);
+        let executed = Mutex::new(Coverage::default());
+        let ran = map_in_threads(jobs, &units, |unit| {
+            let (outcomes, coverage) = run_unit(self, host, unit)?;
+            let mut executed = executed.lock().unwrap_or_else(|lock| lock.into_inner());
+            executed.merge(coverage);
+            Ok(outcomes)
+        });
+        let outcomes = ran.into_iter().collect::<Result<Vec<_>, H::Error>>()?;
+        Ok(TestResults {
+            outcomes: outcomes.into_iter().flatten().collect(),
+            coverage: executed
+                .into_inner()
+                .unwrap_or_else(|lock| lock.into_inner()),
         })
-        .collect();
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new((Coverage::default(), Vec::new()));
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    let jobs = plan.jobs.unwrap_or(processors);
-    let work = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(unit) = units.get(index) else {
-                return;
-            };
-            let ran = run_unit(plan, host, unit);
-            let mut done = done.lock().unwrap_or_else(|lock| lock.into_inner());
-            let ran = ran.map(|(outcomes, coverage)| {
-                done.0.merge(coverage);
-                outcomes
-            });
-            done.1.push((index, ran));
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..jobs.min(units.len()) {
-            // Without another thread, those that run do all of it.
-            let _ = thread::Builder::new().spawn_scoped(scope, work);
-        }
-        work();
-    });
-    let (coverage, mut ran) = done.into_inner().unwrap_or_else(|lock| lock.into_inner());
-    ran.sort_by_key(|(index, _)| *index);
-    let outcomes: Result<Vec<_>, H::Error> = ran.into_iter().map(|(_, ran)| ran).collect();
-    Ok(TestResults {
-        outcomes: outcomes?.into_iter().flatten().collect(),
-        coverage,
-    })
+    }
 }
 
 /// Runs the tests of a unit over one load of the object.

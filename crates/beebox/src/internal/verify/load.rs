@@ -18,6 +18,7 @@ use std::sync::Arc;
 use btf::ext::CoreKind;
 use btf::validate::{Reason, kernel_log, validate};
 use btf::{Btf, TypeId};
+use isa::ebpf::{Callee, Imm64, Insn, Reg, encode};
 use object::maps::Maps;
 use object::{
     Error, LinkedProgram, Object, OpenOptions, Problem, ProgramId, Reference, Referent,
@@ -30,9 +31,10 @@ use spec::kernel::{KernelField, Source};
 use spec::maps::MapKind;
 use spec::programs::{LoadFlags, ProgramType};
 use spec::since::Release;
-use verifier::{RefusalKind, Verdict, Verification};
+use verifier::{LogTail, Options, RefusalKind, Verdict, Verification};
 
 use super::notes::{self, MapNote};
+use super::results::verify_program;
 use super::test_tags::TestTags;
 use crate::internal::loading::ObjectLoading;
 
@@ -391,6 +393,7 @@ impl<'o> Opened<'o> {
             Some(_) => program.map(without_btf),
             None => program,
         };
+        let program = program.map(|program| with_lacking_maps(program, loader.kernel));
         let notes = match &program {
             Ok(program) => notes::of_program(program, &self.sized, loader.kernel),
             Err(_) => Vec::new(),
@@ -499,6 +502,47 @@ fn with_flags(program: Program, flags: LoadFlags) -> Program {
     let builder = program.to_builder().flags(program.flags().with(flags));
     // Flags change nothing that makes a program valid.
     builder.build().unwrap_or(program)
+}
+
+/// The program as linked with the maps whose kind the kernel lacks, if a path reaches the use of one:
+/// they are not created, and that is why it is not loaded. A path that checks first is none.
+fn with_lacking_maps(program: Program, kernel: &Kernel) -> Program {
+    let decoded = program.decode();
+    let missing = |at: usize| match decoded.get(at)? {
+        Insn::Call(Callee::Helper(number)) => program.missing_map(*number),
+        _ => None,
+    };
+    let has_missing = (0..decoded.len()).any(|at| missing(at).is_some());
+    let Some(registry) = kernel.registry().filter(|_| has_missing) else {
+        return program;
+    };
+    let mut log = LogTail::new(0);
+    let done = verify_program(&program, kernel, registry, &Options::default(), &mut log);
+    let reached = match done.map(|done| done.verdict) {
+        Ok(Verdict::Refused(refusal)) => refusal.insn,
+        _ => None,
+    };
+    if reached.and_then(|at| missing(at as usize)).is_none() {
+        return program;
+    }
+    let mut insns = program.insns().to_vec();
+    let mut at = 0;
+    while at + 1 < insns.len() {
+        let Some(map) = missing(at) else {
+            at += 1;
+            continue;
+        };
+        // Which register gets its address is not kept: no program is verified without its maps.
+        let (dst, index) = (Reg::R1, map.0 as i32);
+        let imm = Imm64::MapIndex { index, high: 0 };
+        let load = [Insn::LoadImm64 { dst, imm }, Insn::Imm64High];
+        let Ok(load) = encode(&load) else {
+            return program;
+        };
+        insns[at..at + 2].copy_from_slice(&load);
+        at += 2;
+    }
+    program.to_builder().insns(insns).build().unwrap_or(program)
 }
 
 /// The program as it is loaded when the kernel refused its BTF.

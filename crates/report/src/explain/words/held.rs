@@ -169,7 +169,8 @@ fn leak(acquired: &[Acquired], end: &PathEnd) -> Words {
         None => (&Called::default(), &Vec::new()),
     };
     if first.flags.has(KfuncFlags::ITER_NEW) {
-        let destroy = first.name.replace("_new", "_destroy");
+        let begin = first.name.strip_suffix("_new");
+        let destroy = format!("{}_destroy", begin.unwrap_or(&first.name));
         let headline = match is_end {
             true => format!("the path ends with the iterator that `{first}` began"),
             false => format!("`{end}` is called inside the iterator that `{first}` began"),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Comparison, Differing, RunDifference};
 
 /// Packets of a group that are named.
-const NAMED: usize = 8;
+const MOST_NAMED_PACKETS: usize = 8;
 
 impl Comparison {
     /// For people; `why` is the command that tells the run of the new object on a packet.
@@ -39,11 +39,15 @@ impl Comparison {
                     let _ = writeln!(text, "  {which} goes on at {}", place(next));
                 }
             }
-            for differing in group.differing.iter().take(NAMED) {
+            for differing in group.differing.iter().take(MOST_NAMED_PACKETS) {
                 let _ = writeln!(text, "  packet {}: {}", differing.packet, what(differing));
             }
-            if group.differing.len() > NAMED {
-                let _ = writeln!(text, "  … and {} more", group.differing.len() - NAMED);
+            if group.differing.len() > MOST_NAMED_PACKETS {
+                let _ = writeln!(
+                    text,
+                    "  … and {} more",
+                    group.differing.len() - MOST_NAMED_PACKETS
+                );
             }
             if let Some(first) = group.differing.first() {
                 let _ = writeln!(text, "  why: {}", why(first.packet));

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::path::Path;
 
 use ::kernel::maps::RunGuard;
@@ -64,6 +65,8 @@ pub enum DebugError {
     NoProgram(String),
     /// What controls the session says nothing that is understood.
     FrontEnd(String),
+    /// What the session shows cannot be written.
+    Output(io::Error),
 }
 
 impl fmt::Display for DebugError {
@@ -75,6 +78,7 @@ impl fmt::Display for DebugError {
                 write!(f, "the capture has packets 1 to {packets} only")
             }
             DebugError::Run(error) => write!(f, "{error}"),
+            DebugError::Output(error) => error.fmt(f),
             DebugError::NoProgram(name) => write!(f, "program {name} is not loaded"),
         }
     }

@@ -4,6 +4,7 @@ mod show;
 
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::breakpoint::{BreakKind, BreakOptions};
 use super::plan::{DebugStep, Position, Resume, StepKind};
@@ -80,12 +81,16 @@ pub struct Terminal {
     frame: usize,
     /// The line behind which source lines are listed next.
     listed: Option<u32>,
+    fault: FirstFault,
 }
+
+/// The first fault of a session that nobody corrects.
+type FirstFault = Arc<Mutex<Option<DebugError>>>;
 
 /// Holds a session by line commands: first those that are given, then those of the input.
 ///
 /// # Errors
-/// For a session that cannot begin or go on.
+/// For a session that cannot begin or go on; without a prompt also for a given command that is none.
 pub fn interact(
     setup: &DebugSetup<'_>,
     commands: Vec<String>,
@@ -93,6 +98,7 @@ pub fn interact(
     out: impl Write + Send + 'static,
     has_prompt: bool,
 ) -> Result<(), DebugError> {
+    let fault = FirstFault::default();
     let terminal = Terminal {
         first: commands.into(),
         input: Box::new(input),
@@ -101,8 +107,11 @@ pub fn interact(
         last: String::new(),
         frame: 0,
         listed: None,
+        fault: fault.clone(),
     };
-    debug(setup, Box::new(terminal))
+    debug(setup, Box::new(terminal))?;
+    let mut fault = fault.lock().unwrap_or_else(PoisonError::into_inner);
+    fault.take().map_or(Ok(()), Err)
 }
 
 /// What a command leads to.
@@ -115,16 +124,29 @@ enum Next {
 
 impl Terminal {
     fn print(&mut self, text: &str) {
-        // A reader that is gone ends the session by its input.
-        let _ = writeln!(self.out, "{text}");
-        let _ = self.out.flush();
+        let written = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
+        if let Err(error) = written {
+            self.fail(DebugError::Output(error));
+        }
     }
 
-    /// The next command; `None` at the end of the input.
-    fn read(&mut self) -> Option<String> {
+    /// Keeps the first fault.
+    fn fail(&self, fault: DebugError) {
+        let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(fault);
+    }
+
+    /// True if nothing can be shown any more.
+    fn is_cut_off(&self) -> bool {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(*fault, Some(DebugError::Output(_)))
+    }
+
+    /// The next command, and whether it was given at the start; `None` at the end of the input.
+    fn read(&mut self) -> Option<(String, bool)> {
         if let Some(command) = self.first.pop_front() {
             self.print(&format!("> {command}"));
-            return Some(command);
+            return Some((command, true));
         }
         if self.has_prompt {
             let _ = write!(self.out, "> ");
@@ -133,7 +155,7 @@ impl Terminal {
         let mut line = Vec::new();
         match self.input.read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => None,
-            Ok(_) => Some(String::from_utf8_lossy(&line).trim().to_owned()),
+            Ok(_) => Some((String::from_utf8_lossy(&line).trim().to_owned(), false)),
         }
     }
 
@@ -317,7 +339,8 @@ impl FrontEnd for Terminal {
         let text = show::stop(pause);
         self.print(&text);
         loop {
-            let Some(line) = self.read() else {
+            let read = self.read();
+            let Some((line, is_given)) = read.filter(|_| !self.is_cut_off()) else {
                 return Resume::Quit;
             };
             let command = match line.is_empty() {
@@ -328,7 +351,12 @@ impl FrontEnd for Terminal {
             match self.run(&command, pause) {
                 Ok(Next::Command) => {}
                 Ok(Next::Resume(resume)) => return resume,
-                Err(why) => self.print(&why),
+                Err(why) => {
+                    self.print(&why);
+                    if is_given && !self.has_prompt {
+                        self.fail(DebugError::FrontEnd(why));
+                    }
+                }
             }
         }
     }

@@ -17,8 +17,8 @@ use trace::dwarf::Debug;
 use super::super::capture::frame_time;
 use super::super::{LoadOptions, LoadedObject, RunCaptureError, can_test_run, takes_packet};
 use super::{
-    Breakpoints, DebugInput, DebugSetup, DebugStep, FrontEnd, Pause, Poll, Position, Resume,
-    StepKind, StopReason, View, debug, interact,
+    Breakpoints, DebugError, DebugInput, DebugSetup, DebugStep, FrontEnd, Pause, Poll, Position,
+    Resume, StepKind, StopReason, View, debug, interact,
 };
 use crate::internal::captures::Input;
 
@@ -63,7 +63,7 @@ impl Debugged {
             Ok(loaded)
         };
         let sample = || {
-            let input = Input::read_path(root().join("examples/sample.pcap"));
+            let input = Input::try_open_path(root().join("examples/sample.pcap"));
             input.map_err(RunCaptureError::Capture)
         };
         hold(&DebugSetup {
@@ -486,7 +486,11 @@ fn commands_on(path: &str, program: &str, from: u64, commands: &str) -> String {
     debugged.session(program, from, |setup| {
         let out = client::Shared::default();
         let given: Vec<String> = commands.lines().map(str::to_owned).collect();
-        interact(setup, given, std::io::empty(), out.clone(), false).unwrap();
+        let ended = interact(setup, given, std::io::empty(), out.clone(), false);
+        assert!(
+            matches!(ended, Ok(()) | Err(DebugError::FrontEnd(_))),
+            "{ended:?}"
+        );
         printed = out.text();
     });
     let folder = debugged.folder.canonicalize().unwrap();

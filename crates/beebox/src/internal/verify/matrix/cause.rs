@@ -22,8 +22,7 @@ use std::collections::BTreeMap;
 
 use btf::{Kind, Shape};
 use isa::ebpf::{Callee, Insn};
-use object::MAP_POISON;
-use program::{CORE_POISON, ExternResolution, KFUNC_POISON, MapId, Program};
+use program::{CORE_POISON, ExternResolution, Program};
 use spec::behaviour::{Behaviour, Behaviours};
 use spec::helpers;
 use spec::kernel::KernelVersion;
@@ -456,6 +455,22 @@ fn deciding(
     }
 }
 
+/// The map that the kernel does not create: one of a kind that it lacks, if there is one.
+fn of_map(program: &Program, refusal: &Refusal, kernel: &Kernel) -> Decider {
+    let registry = kernel.registry();
+    let lacks = |kind: MapKind| registry.is_some_and(|registry| registry.map(kind).is_none());
+    let used = program.used_maps();
+    let mut maps = used.iter().filter_map(|id| program.map(*id));
+    let lacking = maps.find_map(|map| Some((map, map.kind().filter(|kind| lacks(*kind))?)));
+    match lacking {
+        Some((map, kind)) => {
+            let name = format!("{} (map {})", kind.name(), map.name);
+            Decider::new(DeciderKind::Map, name).since(Some(kind.since().release))
+        }
+        None => Decider::new(DeciderKind::Map, refusal.reason()),
+    }
+}
+
 /// What the kernel lacks, by the instruction that it refuses; `other` is one that has it.
 pub(super) fn of_refusal(
     program: &Program,
@@ -478,7 +493,7 @@ pub(super) fn of_refusal(
         return Some(decider.since(Some(since)));
     }
     if refusal.kind == RefusalKind::MapCreation {
-        return Some(Decider::new(Kind::Map, refusal.reason()));
+        return Some(of_map(program, refusal, kernel));
     }
     let own = kernel.version().map(Release::from);
     let is_newer = |since: &Release| own.is_some_and(|own| *since > own);
@@ -517,13 +532,6 @@ pub(super) fn of_refusal(
             if let Some(symbol) = program.absent_extern(number) {
                 let since = kfunc(&symbol.name).map(|since| since.release);
                 return Some(Decider::new(Kind::Kfunc, &symbol.name).since(since));
-            }
-            if (MAP_POISON..KFUNC_POISON).contains(&number) {
-                let map = program.map(MapId((number - MAP_POISON) as u32))?;
-                let since = map.kind().map(|kind| kind.since().release);
-                let kind = map.kind().map_or("unknown", MapKind::name);
-                let name = format!("{kind} (map {})", map.name);
-                return Some(Decider::new(Kind::Map, name).since(since));
             }
             let helper = helpers::helper(number)?;
             let decider = Decider::new(Kind::Helper, helper.name);
