@@ -152,7 +152,8 @@ impl<'p> Columns<'p> {
         }
         for (map_value, column) in &mut self.map_values {
             let value = map_value.bytes();
-            let value = value.map_err(|error| Stop(format!("packet at byte {}: {error}", row.offset)))?;
+            let value =
+                value.map_err(|error| Stop(format!("packet at byte {}: {error}", row.offset)))?;
             self.bytes += value.as_ref().map_or(0, Vec::len);
             column.push(value);
         }
