@@ -29,9 +29,9 @@ class Captures(DataSource):
     Options are ``filter``, ``columns`` (separated by commas), ``matches`` (JSON: filters by name),
     ``conditions`` (JSON: a list of column, operator and value), ``mapValues`` (JSON: map and key by
     name), ``object``, ``program`` and ``records``, as arguments of ``beebox.ray.Captures``,
-    ``partSize`` in bytes, 0 for a task for each file, and ``pushFilters``, "once" for a frame that a
-    single query uses once: packets that the query leaves out become no rows. A schema that is given
-    with ``.schema(…)`` chooses the columns by name.
+    ``partSize`` in bytes, 0 for a task for each file, and ``pushFilters``, "once" for a frame that
+    a single query uses once: packets that the query leaves out become no rows. A schema that is
+    given with ``.schema(…)`` chooses the columns by name.
     """
 
     @classmethod
