@@ -272,12 +272,13 @@ def test_values_of_maps_are_columns_beside_their_packets(examples: Path, sample:
     assert found.columns == ["flow"]
     assert pa.table(found)["flow"].to_pylist() == expected
 
-    for wrong, error, what in [
+    faults: list[tuple[Any, type[Exception], str]] = [
         ({"it": ("flow", 0)}, beebox.NotFoundError, "flow"),
         ({"it": ("events", 0)}, beebox.MapError, "events"),
         ({"it": ("flows", 0)}, beebox.DataTypeError, "map flows: key"),
         ({"it": "flows"}, beebox.DataTypeError, "the name of a map and a key fit"),
-    ]:
+    ]
+    for wrong, error, what in faults:
         with pytest.raises(error, match=what):
             beebox.CaptureTable(sample, program=program("flows"), map_values=wrong)
     with pytest.raises(beebox.DataTypeError, match="none is given"):
