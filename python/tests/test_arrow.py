@@ -274,7 +274,7 @@ def test_values_of_maps_are_columns_beside_their_packets(examples: Path, sample:
 
     faults: list[tuple[Any, type[Exception], str]] = [
         ({"it": ("flow", 0)}, beebox.NotFoundError, "flow"),
-        ({"it": ("events", 0)}, beebox.MapError, "events"),
+        ({"it": ("events", b"")}, beebox.MapError, "events"),
         ({"it": ("flows", 0)}, beebox.DataTypeError, "map flows: key"),
         ({"it": "flows"}, beebox.DataTypeError, "the name of a map and a key fit"),
     ]

@@ -27,6 +27,9 @@ impl MapValue {
         given: &Bound<'_, PyDict>,
         program: Option<&Bound<'_, Program>>,
     ) -> PyResult<Vec<MapValue>> {
+        if given.is_empty() {
+            return Ok(Vec::new());
+        }
         let Some(program) = program else {
             let what = "map_values are those of a program, and none is given";
             return Err(Fault::of_type(what).into());
