@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from beebox._pushdown import Condition
 
 #: Bytes of a part: a task costs an engine some 20 ms, and a core reads a cached GiB in 100 to 200.
-PART_SIZE = 2 << 30
+PART_SIZE = 4 << 30
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 With ``ray`` or ``spark`` only that; ``--write`` puts the lines into docs/clusters.md.
 
-Counts the packets that a filter keeps of a capture of about 2 GiB, which is read 32 times: by the
+Counts the packets that a filter keeps of a capture of about 4 GiB, which is read 16 times: by the
 command, by one process, and by clusters with one worker and with as many as there are cores. Then
 the same of many small captures, to show what a task costs. "Constant" is Spark with a source that
 reads nothing, and hands over as many rows of the same columns: what Spark costs alone. Time is that
@@ -35,8 +35,8 @@ import captures as generate
 
 FILTER = "udp port 53"
 OPTIONS: dict[str, Any] = {"filter": FILTER, "columns": ["offset", "time", "wire_length"]}
-LARGE = (2 << 30) + (64 << 20)
-TIMES = 32
+LARGE = (4 << 30) + (64 << 20)
+TIMES = 16
 ROUNDS = 3
 SMALL = 100
 CORES = os.cpu_count() or 1
