@@ -84,7 +84,7 @@ pub struct Terminal {
     fault: FirstFault,
 }
 
-/// The first fault of a session that nobody corrects.
+/// The first fault of a session: of writing, or of a command that was given without a prompt.
 type FirstFault = Arc<Mutex<Option<DebugError>>>;
 
 /// Holds a session by line commands: first those that are given, then those of the input.
