@@ -177,6 +177,10 @@ fn wrong_input_is_named_with_a_remedy() {
             "beebox verify",
         ),
         (&[EDGE, "--packet", "00"], "14"),
+        (
+            &[EDGE, "--packet", "zero:60", "--execute", "nonsense"],
+            "nonsense",
+        ),
     ] {
         let (code, out, error) = answer(words);
         assert_eq!(code, 2, "{words:?}: {out}{error}");

@@ -62,6 +62,24 @@ fn the_list_is_json_too() {
     assert_eq!(run(&["kfuncs", "--format", "json"]).1, text);
 }
 
+/// `bpf_task_from_vpid` came with Linux 6.13 (`since/kfuncs.rs`).
+#[oracle::test]
+fn an_older_release_lacks_newer_functions() {
+    let names = |words: &[&str]| {
+        let (code, text) = run(&[&["kfuncs", "-j"], words].concat());
+        assert_eq!(code, Some(0), "{words:?}");
+        let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let functions = answer["functions"].as_array().unwrap();
+        let name = |function: &serde_json::Value| function["name"].as_str().unwrap().to_owned();
+        functions.iter().map(name).collect::<BTreeSet<_>>()
+    };
+    let (newest, older) = (names(&[]), names(&["--kernel-version", "6.5"]));
+    assert!(older.is_subset(&newest));
+    let has = |names: &BTreeSet<String>, name: &str| names.contains(name);
+    assert!(has(&newest, "bpf_task_from_vpid") && !has(&older, "bpf_task_from_vpid"));
+    assert!(has(&older, "bpf_task_acquire"));
+}
+
 #[oracle::test]
 fn the_page_and_the_header_are_what_the_chore_writes() {
     let kernel = kernel_data::linux_6_18();

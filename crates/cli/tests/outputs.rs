@@ -409,6 +409,14 @@ fn a_full_standard_output_is_an_error() {
         ],
         &["seccomp", "dis", sandbox],
         &["kfuncs"],
+        &[
+            "debug",
+            firewall,
+            "--packet",
+            "zero:60",
+            "--execute",
+            "help",
+        ],
     ] {
         let full = fs::OpenOptions::new()
             .write(true)

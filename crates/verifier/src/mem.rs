@@ -63,6 +63,8 @@ const FLOW_KEYS_SIZE: i64 = 56;
 pub(crate) enum Access {
     /// It is read.
     Read,
+    /// It may be read: the body of a global function decides.
+    MayRead,
     /// It is written.
     Write,
 }
@@ -266,7 +268,7 @@ pub(crate) fn check_mem_access(env: &mut Env<'_>, access: MemAccess) -> Result<(
         RegKind::Stack { .. } => {
             stack::check_bounds(env, ptr, off, bytes, direction, false)?;
             match direction {
-                Access::Read => stack::check_read(env, ptr, off, size, value)?,
+                Access::Read | Access::MayRead => stack::check_read(env, ptr, off, size, value)?,
                 Access::Write => stack::check_write(env, ptr, off, size, value)?,
             }
         }

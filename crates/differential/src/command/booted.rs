@@ -7,9 +7,10 @@
 //! that do are counted.
 
 use std::env;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use serde_json::Value;
@@ -77,19 +78,18 @@ fn ask(root: &Path, name: &str, objects: &[PathBuf]) -> Outcome<usize> {
         .args(objects)
         .stderr(Stdio::piped())
         .output()?;
+    judge(&done, root, name, began)
+}
+
+fn judge(done: &Output, root: &Path, name: &str, began: Instant) -> Outcome<usize> {
     let error = String::from_utf8_lossy(&done.stderr);
-    let records: Vec<Value> = serde_json::Deserializer::from_slice(&done.stdout)
-        .into_iter()
-        .collect::<Result<_, _>>()?;
-    let version = records
-        .first()
-        .and_then(|it| it["kernel"]["version"].as_str());
-    let Some(version) = version else {
+    let answers = Answers::read(done)?;
+    let Some(version) = &answers.version else {
         skip(name, error.lines().next().unwrap_or("it does not answer"));
         return Ok(0);
     };
     let recorded = recorded(root)?;
-    if !recorded.iter().any(|known| known == version) {
+    if !recorded.contains(version) {
         let known = recorded.join(", ");
         skip(
             name,
@@ -101,31 +101,66 @@ fn ask(root: &Path, name: &str, objects: &[PathBuf]) -> Outcome<usize> {
     if done.status.code().is_none_or(|code| code > 1) {
         return Err(format!("Linux {version}: {error}").into());
     }
-    let (asked, not_asked): (Vec<_>, Vec<_>) = records
-        .iter()
-        .partition(|record| record["kernel"]["verifier_verdict"].is_string());
-    let differences = |record: &Value| record["differs"].as_array().map_or(0, Vec::len);
-    let differ: Vec<_> = asked.iter().filter(|it| differences(it) > 0).collect();
-    let verdicts = differ
-        .iter()
-        .filter(|it| it["differs"][0] == "verdict")
-        .count();
-    let unsupported = asked
-        .iter()
-        .filter(|it| it["ours"]["verifier_verdict"] == "unsupported");
     println!(
-        "Linux {version}: {} programs, {} not asked, {} that Beebox does not judge, {verdicts} with \
-         another verdict, {} with other counts or another last line ({:.0} s)",
-        records.len(),
-        not_asked.len(),
-        unsupported.count(),
-        differ.len() - verdicts,
+        "Linux {version}: {answers} ({:.0} s)",
         began.elapsed().as_secs_f64()
     );
-    for record in differ {
+    for record in answers.differ() {
         println!("  {record}");
     }
-    Ok(verdicts)
+    Ok(answers.other_verdicts())
+}
+
+/// What `beebox ask --format json` wrote.
+struct Answers {
+    records: Vec<Value>,
+    /// The kernel's release.
+    version: Option<String>,
+}
+
+impl Answers {
+    fn read(done: &Output) -> Outcome<Answers> {
+        let records: Vec<Value> = serde_json::Deserializer::from_slice(&done.stdout)
+            .into_iter()
+            .collect::<Result<_, _>>()?;
+        let first = records.first();
+        let version = first.and_then(|it| it["kernel"]["version"].as_str());
+        Ok(Answers {
+            version: version.map(str::to_owned),
+            records,
+        })
+    }
+
+    fn asked(&self) -> impl Iterator<Item = &Value> {
+        let is_asked = |it: &&Value| it["kernel"]["verifier_verdict"].is_string();
+        self.records.iter().filter(is_asked)
+    }
+
+    fn differ(&self) -> impl Iterator<Item = &Value> {
+        let is_other = |it: &&Value| it["differs"].as_array().is_some_and(|it| !it.is_empty());
+        self.asked().filter(is_other)
+    }
+
+    fn other_verdicts(&self) -> usize {
+        let differ = self.differ();
+        differ.filter(|it| it["differs"][0] == "verdict").count()
+    }
+}
+
+impl fmt::Display for Answers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_unjudged = |it: &&Value| it["ours"]["verifier_verdict"] == "unsupported";
+        let verdicts = self.other_verdicts();
+        write!(
+            f,
+            "{} programs, {} not asked, {} that Beebox does not judge, {verdicts} with another \
+             verdict, {} with other counts or another last line",
+            self.records.len(),
+            self.records.len() - self.asked().count(),
+            self.asked().filter(is_unjudged).count(),
+            self.differ().count() - verdicts,
+        )
+    }
 }
 
 /// The releases whose answers are recorded.
@@ -177,4 +212,35 @@ fn collect(directory: &Path, objects: &mut Vec<PathBuf>) -> Outcome {
 /// Notes what is not asked.
 fn skip(what: &str, why: &str) {
     oracle::does_not_apply(&format!("booted kernel {what}"), why);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    /// What comes of a `beebox ask` that wrote this record and ended with this code.
+    fn judged(differs: &str, code: i32) -> Outcome<usize> {
+        let record = format!(
+            r#"{{"kernel":{{"version":"6.18.15","verifier_verdict":"success"}},"differs":[{differs}]}}"#
+        );
+        let done = Output {
+            status: ExitStatus::from_raw(code << 8),
+            stdout: record.into_bytes(),
+            stderr: b"the machine ended".to_vec(),
+        };
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        judge(&done, &root, "6.18", Instant::now())
+    }
+
+    #[test]
+    fn a_machine_that_ends_before_its_answers_is_a_failure() {
+        assert_eq!(judged("", 0).unwrap(), 0);
+        assert_eq!(judged(r#""verdict""#, 1).unwrap(), 1);
+        assert_eq!(judged(r#""insns""#, 1).unwrap(), 0);
+        let error = judged("", 2).unwrap_err().to_string();
+        assert!(error.contains("6.18.15: the machine ended"), "{error}");
+    }
 }

@@ -78,7 +78,8 @@ fn of_cause(explanation: &Explanation) -> Words {
         | Cause::MixedPointers
         | Cause::Atomic { .. }
         | Cause::Object { .. }
-        | Cause::StackUnwritten { .. } => access::words(explanation),
+        | Cause::StackUnwritten { .. }
+        | Cause::StackPoisoned { .. } => access::words(explanation),
         Cause::Packet { .. } => packet::words(explanation),
         Cause::Bounds { .. } | Cause::Arithmetic { .. } => bounds::words(explanation),
         Cause::HelperUnavailable { .. }

@@ -177,7 +177,7 @@ pub(crate) fn check_global_mem(env: &mut Env<'_>, ptr: Reg, size: u32) -> Result
         crate::flow::mark_not_null(env.input, env.state.reg_mut(ptr));
     }
     let size = size as i32;
-    let result = check_helper_mem(env, ptr, size, Access::Read, true, None)
+    let result = check_helper_mem(env, ptr, size, Access::MayRead, true, None)
         .and_then(|()| check_helper_mem(env, ptr, size, Access::Write, true, None));
     if saved.may_be_null() {
         *env.reg_mut(ptr) = saved;

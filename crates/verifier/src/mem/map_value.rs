@@ -71,7 +71,7 @@ pub(super) fn check_capability(
     let info = &env.input.maps[map];
     let (is_allowed, what) = match access {
         Access::Write => (info.can_write(), "write into"),
-        Access::Read => (info.can_read(), "read from"),
+        Access::Read | Access::MayRead => (info.can_read(), "read from"),
     };
     if is_allowed {
         return Ok(());

@@ -184,7 +184,7 @@ pub(super) fn check_ptr_to_map_access(
         .map_or("bpf_map", MapKind::structure);
     refuse_if!(!env.input.allow_ptr_leaks, env => Mem::StructPrivilege { name });
     refuse_if!(off < 0, env => Mem::MapNegative { reg: access.ptr, name, off });
-    refuse_if!(access.access != Access::Read, env => Mem::MapWrite { name });
+    refuse_if!(access.access == Access::Write, env => Mem::MapWrite { name });
     let found = env
         .input
         .vmlinux

@@ -50,7 +50,7 @@ pub(super) fn check_bounds(
         _ if by_helper && !env.input.rules.has(Behaviour::StackAccessNamed) => {
             " indirect access to"
         }
-        Access::Read => " read from",
+        Access::Read | Access::MayRead => " read from",
         Access::Write => " write to",
     };
     let (min, max) = if var_off.is_const() {
@@ -191,12 +191,14 @@ fn read_fixed(
                         SlotKind::Spill => spills += 1,
                         SlotKind::Misc => {}
                         SlotKind::Zero => zeros += 1,
-                        SlotKind::Invalid | SlotKind::Poison if is_uninit_ok => {}
-                        SlotKind::Invalid
+                        SlotKind::Invalid if is_uninit_ok => {}
+                        kind @ (SlotKind::Invalid
                         | SlotKind::Poison
                         | SlotKind::Dynptr
                         | SlotKind::Iter
-                        | SlotKind::IrqFlag => return Err(refuse_read(env, off, index, size)),
+                        | SlotKind::IrqFlag) => {
+                            return Err(refuse_read(env, kind, off, index, size));
+                        }
                     }
                 }
                 if spills == size && reg.num.as_const() == Some(0) && narrows {
@@ -221,13 +223,13 @@ fn read_fixed(
         for index in 0..size {
             match byte(index) {
                 SlotKind::Misc | SlotKind::Zero => {}
-                SlotKind::Invalid | SlotKind::Poison if is_uninit_ok => {}
-                SlotKind::Invalid
+                SlotKind::Invalid if is_uninit_ok => {}
+                kind @ (SlotKind::Invalid
                 | SlotKind::Poison
                 | SlotKind::Spill
                 | SlotKind::Dynptr
                 | SlotKind::Iter
-                | SlotKind::IrqFlag => return Err(refuse_read(env, off, index, size)),
+                | SlotKind::IrqFlag) => return Err(refuse_read(env, kind, off, index, size)),
             }
         }
         if let Some(dst) = dst {
@@ -253,8 +255,11 @@ fn linked_with_slot(env: &mut Check<'_>, frame: usize, spi: usize) -> RegState {
     new
 }
 
-fn refuse_read(env: &mut Check<'_>, off: i32, index: u32, size: u32) -> Stop {
-    refuse!(env => Mem::StackUnread { off, index, size })
+fn refuse_read(env: &mut Check<'_>, kind: SlotKind, off: i32, index: u32, size: u32) -> Stop {
+    match kind {
+        SlotKind::Poison => refuse!(env => Mem::StackPoisoned { off, index, size }),
+        _ => refuse!(env => Mem::StackUnread { off, index, size }),
+    }
 }
 
 /// Sets `dst` to what `[min, max)` of the stack may hold (`mark_reg_stack_read`).
@@ -564,15 +569,20 @@ pub(super) fn check_range(
         match old.kinds[slot % 8] {
             SlotKind::Misc => {}
             SlotKind::Zero => clobber_byte(&mut env.state, frame, slot, is_clobber),
-            SlotKind::Invalid | SlotKind::Poison if env.input.allow_uninit_stack => {
+            SlotKind::Invalid if env.input.allow_uninit_stack => {
                 clobber_byte(&mut env.state, frame, slot, is_clobber);
             }
+            // No instruction of the program reads it, as far as the analysis before the walk knows.
+            SlotKind::Poison if access == Access::Read => {
+                let index = at - min;
+                return Err(refuse!(env => Mem::ArgumentPoisoned { reg: ptr, min, index, size }));
+            }
+            SlotKind::Poison => {}
             SlotKind::Invalid
             | SlotKind::Spill
             | SlotKind::Dynptr
             | SlotKind::Iter
-            | SlotKind::IrqFlag
-            | SlotKind::Poison => {
+            | SlotKind::IrqFlag => {
                 let is_readable = old.reg.is_scalar() || env.input.allow_ptr_leaks;
                 if !(old.is_spilled() && is_readable) {
                     return Err(refuse_argument(env, at - min));

@@ -114,6 +114,15 @@ pub enum Cause {
         /// The callee that reads.
         callee: Option<Called>,
     },
+    /// Stack is read whose contents were dropped, as nothing reads it by the analysis before the walk.
+    StackPoisoned {
+        /// First byte from the frame pointer.
+        off: i64,
+        /// Bytes.
+        size: u32,
+        /// The callee that reads.
+        callee: Option<Called>,
+    },
     /// A spilled pointer is read or written in part.
     SpillPart {
         /// It is read.

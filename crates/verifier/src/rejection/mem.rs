@@ -160,6 +160,8 @@ rejections! {
         "leaking pointer from stack off {off}";
     StackUnread { off: i64, index: i64, size: i64 } EACCES Stack
         "invalid read from stack off {off}+{index} size {size}";
+    StackPoisoned { off: i64, index: i64, size: i64 } EACCES Stack
+        "reading from stack off {off}+{index} size {size}, slot poisoned by dead code elimination";
     CorruptsSpill EACCES Stack
         "attempt to corrupt spilled pointer on stack";
     SpillSize EACCES Stack
@@ -182,6 +184,8 @@ rejections! {
     StackArgumentVariable { reg: Register, var_off: BitsText, index: i64, size: i64 } EACCES Stack
         "invalid read from stack R{reg} var_off {var_off}+{index} size {size}"
         => StackAccessNamed "invalid indirect read from stack R{reg} var_off {var_off}+{index} size {size}";
+    ArgumentPoisoned { reg: Register, min: i64, index: i64, size: i64 } EACCES Stack
+        "reading from stack R{reg} off {min}+{index} size {size}, slot poisoned by dead code elimination";
     DynptrWrite { at: i64 } EACCES Argument
         "potential write to dynptr at off={at} disallowed";
 }

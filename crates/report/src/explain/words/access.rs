@@ -58,11 +58,24 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             "a store to the stack would damage a pointer, or keep only part of one",
         )
         .needed("pointers stored whole, 8 bytes at an offset that is a multiple of 8"),
-        Cause::StackUnwritten { off, size, callee } => {
-            let what = match size {
-                0 => String::from("stack"),
-                size => format!("{} of stack", bytes(*size)),
+        Cause::StackPoisoned { off, size, callee } => {
+            let what = stack_bytes(*size);
+            let reader = match callee {
+                Some(callee) => format!("`{callee}` reads {what}"),
+                None => format!("{what} are read"),
             };
+            Words::new(
+                "stack-poisoned",
+                format!("{reader} at fp{off:+}, whose contents this kernel dropped before"),
+            )
+            .needed("a store to these bytes between the last jump and this instruction")
+            .help(
+                "the kernel takes the bytes for ones that nothing reads, as the prototype of the \
+                 callee says that it writes them; store to them right before",
+            )
+        }
+        Cause::StackUnwritten { off, size, callee } => {
+            let what = stack_bytes(*size);
             let headline = match callee {
                 Some(callee) => format!("`{callee}` reads {what} at fp{off:+}, not all written"),
                 None => format!("{what} at fp{off:+} are read, and not all were written"),
@@ -181,6 +194,13 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             fault,
         } => object(name, module.as_deref(), *is_write, fault.as_ref()),
         _ => Words::new("other", "the instruction is not allowed here"),
+    }
+}
+
+fn stack_bytes(size: u32) -> String {
+    match size {
+        0 => String::from("stack"),
+        size => format!("{} of stack", bytes(size)),
     }
 }
 

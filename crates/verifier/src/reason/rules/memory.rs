@@ -415,6 +415,13 @@ pub(super) fn stack(scene: &Scene<'_>) -> Option<Finding> {
     let cause = match access {
         Some(_) if is_write => Cause::SpillPart { is_read: false },
         Some(_) if is_spilled => Cause::SpillPart { is_read: true },
+        _ if slot.is_some_and(|slot| slot.kinds.contains(&SlotKind::Poison)) => {
+            Cause::StackPoisoned {
+                off,
+                size,
+                callee: scene.callee(),
+            }
+        }
         _ => Cause::StackUnwritten {
             off,
             size,
