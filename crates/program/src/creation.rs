@@ -114,9 +114,7 @@ impl<'k> MapCreator<'k> {
     /// registry.
     pub fn new(kernel: &'k Kernel, registry: &'k Registry) -> MapCreator<'k> {
         let privileges = kernel.privileges();
-        let built_for = kernel
-            .config()
-            .and_then(|config| config.value("CONFIG_NR_CPUS"));
+        let built_for = kernel.config().and_then(|config| config.cpus());
         MapCreator {
             registry,
             fields: known_fields(kernel),
@@ -126,9 +124,7 @@ impl<'k> MapCreator<'k> {
             privileges,
             machine: Machine {
                 cpus: kernel.cpus().max(1),
-                most_cpus: built_for
-                    .and_then(|cpus| cpus.parse().ok())
-                    .unwrap_or(MOST_CPUS),
+                most_cpus: built_for.unwrap_or(MOST_CPUS),
                 memory: kernel.memory(),
                 rounds_arrays: kernel.mitigations().spectre_v1 && !privileges.has_perfmon(),
             },

@@ -33,7 +33,7 @@ pub const DEFAULT_MEMORY: u64 = 16 << 30;
 #[derive(Clone)]
 pub struct Kernel {
     name: String,
-    version: Sourced<Option<KernelVersion>>,
+    version: Sourced<Option<Versioned>>,
     btf: Sourced<Option<Arc<Btf<'static>>>>,
     core_btf: Option<Arc<Btf<'static>>>,
     /// True if the BTF is a part of the kernel's.
@@ -194,6 +194,23 @@ impl Module {
     }
 }
 
+/// A version, and what the verifiers of its kernels do.
+#[derive(Clone, Copy, Debug)]
+struct Versioned {
+    version: KernelVersion,
+    behaviours: Behaviours,
+}
+
+impl Versioned {
+    fn new(version: KernelVersion) -> Versioned {
+        let behaviours = Behaviours::of(version);
+        Versioned {
+            version,
+            behaviours,
+        }
+    }
+}
+
 /// Defines the setter that states a field and its source.
 macro_rules! setters {
     ($($(#[$doc:meta])* $setter:ident: $field:ident = $value:ident: $ty:ty => $stored:expr;)*) => {
@@ -211,7 +228,7 @@ macro_rules! setters {
 
 setters! {
     /// Sets the version.
-    with_version: version = version: KernelVersion => Some(version);
+    with_version: version = version: KernelVersion => Some(Versioned::new(version));
     /// Sets the BTF of vmlinux.
     with_btf: btf = btf: Arc<Btf<'static>> => Some(btf);
     /// Sets the modules, in the order of their numbers.
@@ -366,21 +383,22 @@ impl Kernel {
 
     /// Version.
     pub fn version(&self) -> Option<KernelVersion> {
-        self.version.value
+        self.version.value.map(|of| of.version)
     }
 
     /// Version as `LINUX_VERSION_CODE`; 0 if it is unknown.
     #[doc(hidden)]
     pub fn version_code(&self) -> u32 {
-        self.version.value.map_or(0, KernelVersion::code)
+        self.version().map_or(0, KernelVersion::code)
     }
 
     /// What the verifier of the kernel does, by its version unless it is set; that of Linux 6.18 if the
     /// version is unknown.
     #[doc(hidden)]
     pub fn behaviours(&self) -> Behaviours {
-        let of_version = || (self.version()).map_or(Behaviours::LINUX_6_18, Behaviours::of);
-        self.behaviours.unwrap_or_else(of_version)
+        let of_version = self.version.value.map(|of| of.behaviours);
+        let stated = self.behaviours.or(of_version);
+        stated.unwrap_or(Behaviours::LINUX_6_18)
     }
 
     /// True if the rules of the kernel's verifier are known: it is of the release whose rules are known
@@ -559,7 +577,7 @@ impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kernel")
             .field("name", &self.name)
-            .field("version", &self.version)
+            .field("version", &self.version())
             .field("btf", &self.btf)
             .field("features", &self.features)
             .field("privileges", &self.privileges)

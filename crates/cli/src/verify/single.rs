@@ -9,7 +9,7 @@ use beebox::internal::verify::results::FileContents;
 use crate::answer::Failure;
 use crate::case_input::{self, is_case};
 use crate::dis::ebpf;
-use crate::input::name;
+use crate::input::{LONGEST_TEXT, name};
 use crate::object_input::ObjectFile;
 
 /// Supported inputs, for the error of another file.
@@ -58,6 +58,11 @@ pub(super) fn read(
     let Some(kind) = kind else {
         return Ok(None);
     };
+    let size = file.bytes().len() as u64;
+    if size > LONGEST_TEXT {
+        let limit = format!("{size} bytes: more than the limit of {LONGEST_TEXT} bytes");
+        return Err(Failure::new(limit).within(&input));
+    }
     let insns = ebpf::parse(&input, file.bytes())?;
     let insns = encode(&insns).map_err(|error| Failure::new(error).within(&input))?;
     let program = Program::builder(kind, insns)

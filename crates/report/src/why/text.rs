@@ -308,7 +308,10 @@ fn note(event: &WhyEvent) -> (String, Style) {
             let result = match result_operand {
                 // It returns only where it cannot be made.
                 Some(_) if callee == "bpf_tail_call" => ", which falls through".to_owned(),
-                Some(result) => format!(" = {}", pointed(result)),
+                Some(result) => match &result.content {
+                    Some(of) => format!(" = {}: {}", result.text, content(of)),
+                    None => format!(" = {}", result.text),
+                },
                 None => String::new(),
             };
             (format!("{callee}({}){result}", operands.join(", ")), plain)

@@ -7,12 +7,21 @@ const HEADING_LINES: usize = 10;
 
 /// Configuration of a kernel (kconfig).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelConfig(String);
+pub struct KernelConfig {
+    text: String,
+    cpus: Option<u32>,
+}
 
 impl KernelConfig {
     /// Configuration with this text.
     pub fn new(text: impl Into<String>) -> KernelConfig {
-        KernelConfig(text.into())
+        let mut config = KernelConfig {
+            text: text.into(),
+            cpus: None,
+        };
+        let cpus = config.value("CONFIG_NR_CPUS");
+        config.cpus = cpus.and_then(|cpus| cpus.parse().ok());
+        config
     }
 
     /// Configuration with this text; `None` if no line of it states an option, as
@@ -24,12 +33,12 @@ impl KernelConfig {
                 || line.starts_with("# CONFIG_") && line.ends_with(" is not set")
         };
         let states = text.lines().any(is_option);
-        states.then_some(KernelConfig(text))
+        states.then(|| KernelConfig::new(text))
     }
 
     /// Version in the heading `# Linux/x86 6.18.44 Kernel Configuration`.
     pub fn version(&self) -> Option<KernelVersion> {
-        let mut lines = self.0.lines().take(HEADING_LINES);
+        let mut lines = self.text.lines().take(HEADING_LINES);
         lines.find_map(|line| {
             let heading = line.strip_prefix("# Linux/")?;
             let (_, release) = heading
@@ -41,13 +50,13 @@ impl KernelConfig {
 
     /// Text of the configuration.
     pub fn text(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// Value of an option: `y`, `m`, a number or a quoted string; that of the first line
     /// with the name. `None` if it is not set. Linear in the text.
     pub fn value(&self, option: &str) -> Option<&str> {
-        let mut lines = self.0.lines();
+        let mut lines = self.text.lines();
         lines.find_map(|line| line.strip_prefix(option)?.strip_prefix('='))
     }
 
@@ -60,6 +69,11 @@ impl KernelConfig {
     /// their wrappers with a kprobe.
     pub fn has_syscall_wrapper(&self) -> bool {
         self.is_set("CONFIG_ARCH_HAS_SYSCALL_WRAPPER") && self.is_set("CONFIG_KPROBE_EVENTS")
+    }
+
+    /// CPUs that the kernel is built for (`CONFIG_NR_CPUS`); `None` if it says none.
+    pub fn cpus(&self) -> Option<u32> {
+        self.cpus
     }
 
     /// Compiler that built the kernel (`CONFIG_CC_VERSION_TEXT`).
