@@ -108,6 +108,7 @@ impl CaptureTable {
             map_values: map_values.transpose()?.unwrap_or_default(),
             batch_size: batch_size.max(1),
         };
+        plan.check_names()?;
         let sources = sources?.into_iter().map(Arc::new).collect::<Vec<_>>();
         if let Some((start, size, len)) = part {
             if sources.len() != 1 {

@@ -53,12 +53,13 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         return Err(Failure::new("the types of this kernel are unknown")
             .hint("--kernel 6.18 names the built-in one"));
     };
-    let is_assumed = *kernel.source(KernelField::Registry) == Source::Assumed;
+    let is_other = *kernel.source(KernelField::Registry) == Source::Assumed
+        || *kernel.source(KernelField::Version) == Source::Given;
     let listed = Listed {
         registry,
         types,
         modules: kernel.modules(),
-        release: kernel.version().filter(|_| is_assumed).map(Release::from),
+        release: kernel.version().filter(|_| is_other).map(Release::from),
     };
     for module in listed.without_functions() {
         note(format_args!(

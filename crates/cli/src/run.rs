@@ -567,6 +567,7 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         });
     }
     let mut profile = None;
+    let mut failure = None;
     let mut outputs = RunOutputs::default();
     let ran = match &args.inputs.pcap {
         None => {
@@ -591,14 +592,15 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
             let mut rows = args
                 .verdicts
                 .then(|| verdicts::start(args.format(), engine));
-            let ran = capture::run(options, &mut program, &mut outputs, rows.as_mut())?;
+            let ran;
+            (ran, failure) = capture::run(options, &mut program, &mut outputs, rows.as_mut())?;
             profile = program.take_profile();
             html::write(args, page, (&chosen, &mut program), &ran)?;
             if let Some(rows) = rows {
                 written(rows.finish())?;
                 write_coverage(args, &loaded)?;
                 if args.format() != RunFormat::Text {
-                    return Ok(verdicts::ended(&ran));
+                    return failure.map_or_else(|| Ok(verdicts::ended(&ran)), Err);
                 }
             }
             ran
@@ -612,7 +614,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         }
     };
     if let Some(profile) = profile {
-        return profile::write(args, &profile, &ran);
+        let answer = profile::write(args, &profile, &ran)?;
+        return failure.map_or(Ok(answer), Err);
     }
     let maps = args.dump_maps.then(|| MapsDump::new(&loaded, object.btf()));
     let streams = Stream::ALL.map(|stream| {
@@ -638,7 +641,8 @@ pub(crate) fn run(args: Args) -> Result<Answer, Failure> {
         limit_text,
         timed_out: TIMED_OUT,
     };
-    output::print(&answer, args.format())
+    let answer = output::print(&answer, args.format())?;
+    failure.map_or(Ok(answer), Err)
 }
 
 /// Writes what the runs executed.

@@ -78,6 +78,14 @@ fn an_older_release_lacks_newer_functions() {
     let has = |names: &BTreeSet<String>, name: &str| names.contains(name);
     assert!(has(&newest, "bpf_task_from_vpid") && !has(&older, "bpf_task_from_vpid"));
     assert!(has(&older, "bpf_task_acquire"));
+    assert_eq!(
+        names(&["--kernel", "7.2", "--kernel-version", "6.5"])
+            .difference(&older)
+            .count(),
+        0
+    );
+    // 5.13 has the first ones.
+    assert!(names(&["--kernel-version", "5.12"]).is_empty());
 }
 
 #[oracle::test]

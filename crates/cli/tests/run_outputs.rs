@@ -8,6 +8,7 @@ use serde_json::Value;
 const OUTPUTS: &str = "crates/cli/tests/data/outputs.bpf.o";
 const KFUNCS: &str = "crates/beebox/tests/run/kfuncs.bpf.o";
 const SAMPLE: &str = "examples/sample.pcap";
+const FIREWALL: &str = "examples/packets/firewall.bpf.o";
 
 fn run(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_beebox"))
@@ -196,6 +197,42 @@ fn a_capture_is_no_packet() {
     assert!(
         said.contains("is a capture") && said.contains("--pcap"),
         "{said}"
+    );
+}
+
+/// Captures end within a packet where tcpdump was killed.
+#[oracle::test]
+fn the_packets_before_the_place_where_a_capture_is_cut_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let whole = std::fs::read(root.join("examples/sample.pcap")).unwrap();
+    let cut = directory.path().join("cut.pcap");
+    std::fs::write(&cut, &whole[..3000]).unwrap();
+    let out = directory.path().join("out.pcap");
+    let out = out.to_str().unwrap();
+    let words = [FIREWALL, "--pcap", cut.to_str().unwrap(), "-w", out];
+    let output = run(&[&words[..], &["--format", "json"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&answer["packets"], &answer["written"]),
+        (&22.into(), &Value::Null),
+        "{answer}"
+    );
+    let told = String::from_utf8_lossy(&output.stderr);
+    let said = "after packet 22, at byte 2556: the capture is truncated";
+    assert!(told.contains(said), "{told}");
+    assert!(!std::path::Path::new(out).exists());
+    let output = run(&words);
+    assert_eq!(output.status.code(), Some(2));
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(shown.contains(": 22 packets, "), "{shown}");
+    // Nothing is before the first packet.
+    std::fs::write(&cut, &whole[..30]).unwrap();
+    let output = run(&words);
+    assert_eq!(
+        (output.status.code(), &output.stdout[..]),
+        (Some(2), &b""[..])
     );
 }
 

@@ -257,11 +257,12 @@ pub(crate) fn home(series: &str) -> Option<PathBuf> {
 
 /// The cache: `$BEEBOX_CACHE`, or beebox in the user's.
 fn cache() -> Option<PathBuf> {
-    if let Some(cache) = env::var_os("BEEBOX_CACHE") {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(cache) = set("BEEBOX_CACHE") {
         return Some(cache.into());
     }
-    let in_home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache"));
-    let users = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let in_home = || Some(PathBuf::from(set("HOME")?).join(".cache"));
+    let users = set("XDG_CACHE_HOME").map(PathBuf::from);
     Some(users.or_else(in_home)?.join("beebox"))
 }
 

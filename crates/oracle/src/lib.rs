@@ -102,11 +102,12 @@ fn number(name: &str) -> Option<u64> {
 
 /// Directory of what is built or downloaded once: `BEEBOX_CACHE`, or `beebox` in the user's cache.
 pub fn cache() -> PathBuf {
-    if let Some(place) = env::var_os("BEEBOX_CACHE") {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(place) = set("BEEBOX_CACHE") {
         return place.into();
     }
-    let in_home = || Path::new(&env::var_os("HOME").unwrap_or_default()).join(".cache");
-    let users = env::var_os("XDG_CACHE_HOME").map_or_else(in_home, PathBuf::from);
+    let in_home = || Path::new(&set("HOME").unwrap_or_default()).join(".cache");
+    let users = set("XDG_CACHE_HOME").map_or_else(in_home, PathBuf::from);
     users.join("beebox")
 }
 

@@ -78,9 +78,11 @@ fn rows(listed: Listed<'_>, state: StateOf) -> Vec<[String; 7]> {
             op.prototype(),
         ]
     });
+    // One of unknown release is no older than the first.
     let is_newer = |kfunc: &Kfunc| {
-        let since = spec::since::kfunc(&kfunc.name);
-        since.is_some_and(|since| listed.release.is_some_and(|own| since.release > own))
+        let since = spec::since::kfunc(&kfunc.name).map(|since| since.release);
+        let since = since.unwrap_or(spec::since::FIRST_KFUNCS);
+        listed.release.is_some_and(|own| since > own)
     };
     let kfuncs = listed.registry.kfuncs.values();
     let kfuncs = kfuncs.filter(|kfunc| !is_newer(kfunc)).map(|kfunc| {

@@ -240,7 +240,7 @@ behaviours! {
     LoopsWrite: Walk, 7 0 [],
         "A loop of an iterator or callback ends where its ranges are within those of an earlier pass, though more of the stack or more registers were written since.";
     DeadForgotten: Walk, 7 2 [],
-        "Registers and halves of stack slots that nothing reads any more are forgotten before states are compared; both are known before the walk.";
+        "Registers and halves of stack slots that nothing reads any more are forgotten before states are compared, and may not be read afterwards (poison); both are known before the walk.";
     HalfSlots: Walk, 7 2 [],
         "A number spilled to half of a stack slot is compared as a number.";
     HalvesUndecided: Walk, 7 2 [6 12 117],

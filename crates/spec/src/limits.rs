@@ -11,7 +11,9 @@ pub const JUMP_SEQUENCE: u32 = 8192;
 pub const STATES_UNPRIVILEGED: u32 = 64;
 /// Bytes of stack (`MAX_BPF_STACK`).
 pub const STACK: u32 = 512;
-/// Frames (`MAX_CALL_FRAMES`).
+/// Frames (`MAX_CALL_FRAMES`); of 7.2 and later 16 ([`Behaviour::SixteenFrames`]), of which these are modelled.
+///
+/// [`Behaviour::SixteenFrames`]: crate::behaviour::Behaviour::SixteenFrames
 pub const FRAMES: u32 = 8;
 /// Subprograms (`BPF_MAX_SUBPROGS`).
 pub const SUBPROGS: u32 = 256;

@@ -47,13 +47,14 @@ use spec::behaviour::Behaviour;
 use crate::input::Input;
 use crate::log::Sink;
 use crate::precise;
-use crate::{Result, refuse};
+use crate::state::MORE_FRAMES;
+use crate::{Result, Stop, refuse};
 
 use constants::Constants;
 pub(crate) use func_model::check_func_proto;
 pub(crate) use live_stack::LiveStack;
 pub(crate) use stack_depth::check_max_stack_depth;
-use stack_liveness::StackLiveness;
+use stack_liveness::{StackLiveness, Stopped};
 
 /// Instructions that control may reach next, the one behind first; `u32::MAX` where
 /// there are fewer than two.
@@ -248,11 +249,12 @@ pub(crate) fn finish(
     sink: &mut Sink<'_>,
     analysis: &mut Analysis,
 ) -> Result<()> {
-    let constants = input.rules.has(Behaviour::BranchesFolded).then(|| {
-        let constants = Constants::of(input, analysis);
+    let (folds, forgets) = (Behaviour::BranchesFolded, Behaviour::DeadForgotten);
+    let needs_constants = input.rules.has(folds) || input.rules.has(forgets);
+    let constants = needs_constants.then(|| Constants::of(input, analysis));
+    if let Some(constants) = constants.as_ref().filter(|_| input.rules.has(folds)) {
         constants.fold_branches(input, analysis);
-        constants
-    });
+    }
     let pass = sink.at(0);
     if input.rules.has(Behaviour::FunctionsRecurNot) {
         let found = stack_liveness::find_recursion(input, analysis);
@@ -266,10 +268,12 @@ pub(crate) fn finish(
     order::compute_components(input.rules, analysis);
     live_regs::compute(input, pass, analysis);
     fastcall::mark_fastcall_patterns(input, analysis);
-    if let Some(constants) = constants.filter(|_| input.rules.has(Behaviour::DeadForgotten)) {
-        let Some(found) = StackLiveness::of(input, analysis, &constants) else {
-            return Err(refuse!(pass => Program::LivenessLimit));
-        };
+    if let Some(constants) = constants.filter(|_| input.rules.has(forgets)) {
+        let found = StackLiveness::of(input, analysis, &constants);
+        let found = found.map_err(|stopped| match stopped {
+            Stopped::Analyses => refuse!(pass => Program::LivenessLimit),
+            Stopped::Frames => Stop::unsupported(MORE_FRAMES),
+        })?;
         analysis.stack_liveness = Some(Rc::new(found));
     }
     Ok(())

@@ -58,12 +58,12 @@ pub(crate) const MAX_VAR_OFF: i64 = limits::VARIABLE_OFFSET as i64;
 /// Bytes of `struct bpf_flow_keys`.
 const FLOW_KEYS_SIZE: i64 = 56;
 
-/// Whether memory is read or written.
+/// What happens to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// It is read.
     Read,
-    /// It may be read: the body of a global function decides.
+    /// A global function or a kfunc may read it.
     MayRead,
     /// It is written.
     Write,

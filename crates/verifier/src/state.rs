@@ -34,5 +34,5 @@ pub use slot::{SlotKind, StackSlot};
 pub use stack::Stack;
 pub use stack_object::{IrqClass, IterState, IterTrust, StackObject, StackObjectKind};
 pub use verifier_state::{
-    ARGS, MAX_CALL_FRAMES, PreciseMask, PreciseMasks, Section, State, StateId,
+    ARGS, MAX_CALL_FRAMES, MORE_FRAMES, PreciseMask, PreciseMasks, Section, State, StateId,
 };

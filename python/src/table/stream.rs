@@ -17,6 +17,7 @@ use super::map_value::MapValue;
 use super::rows::Rows;
 use super::source::Source;
 use crate::codec::Codec;
+use crate::errors::Fault;
 
 /// A filter that threads share.
 pub(super) type SharedFilter = Arc<dyn FilterSource + Send>;
@@ -46,6 +47,27 @@ pub(super) struct Records {
 }
 
 impl Plan {
+    /// Refuses two columns of one name, and a column without.
+    pub(super) fn check_names(&self) -> Result<(), Fault> {
+        let schema = self.schema();
+        let mut names: Vec<&str> = schema
+            .fields()
+            .iter()
+            .map(|it| it.name().as_str())
+            .collect();
+        names.sort_unstable();
+        if names.first() == Some(&"") {
+            return Err(Fault::of_type("a column has an empty name"));
+        }
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Fault::of_type(format!(
+                "two columns are called {:?}",
+                pair[0]
+            ))),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn schema(&self) -> SchemaRef {
         let columns = self.columns.iter();
         let columns = columns.map(|(name, _, value)| Field::new(*name, value.arrow_type(), true));

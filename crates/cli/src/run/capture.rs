@@ -26,13 +26,14 @@ pub(super) struct Options<'a> {
     pub(super) comments: bool,
 }
 
-/// Runs a program on packets of a capture.
+/// Runs a program on packets of a capture. Where the capture cannot be read to its end, the failure
+/// stands beside the results of the packets before.
 pub(super) fn run(
     options: Options<'_>,
     program: &mut RunnableProgram<'_>,
     outputs: &mut RunOutputs,
     mut rows: Option<&mut PacketRows>,
-) -> Result<RunEnd, Failure> {
+) -> Result<(RunEnd, Option<Failure>), Failure> {
     let Options { path, out, .. } = options;
     let chooses = options.only.is_some();
     let mut input = capture_file::open(path, true)?;
@@ -67,7 +68,9 @@ pub(super) fn run(
     let mut choose = only
         .as_mut()
         .map(|only| |packet, record: &Record<'_>| only.has(packet, record));
+    let mut before = CaptureSummary::default();
     let capture = CaptureOptions {
+        before: Some(&mut before),
         output: written,
         by_verdict: by_verdict.collect(),
         choose: choose.as_mut().map(|choose| choose as &mut Choose<'_>),
@@ -99,7 +102,19 @@ pub(super) fn run(
         by_verdict: verdict_files,
         chooses,
     };
-    ended(path, out, stopped, written)
+    match stopped {
+        Err(stop @ RunCaptureError::Capture(_)) if before.packets > 0 => {
+            let end = RunEnd::Capture {
+                counts: before,
+                written: WrittenFiles {
+                    chooses,
+                    ..WrittenFiles::default()
+                },
+            };
+            Ok((end, Some(capture_file::stopped(path, out, stop))))
+        }
+        stopped => Ok((ended(path, out, stopped, written)?, None)),
+    }
 }
 
 /// The format of an output, which has comments if they are written.

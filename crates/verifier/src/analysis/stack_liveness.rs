@@ -22,6 +22,14 @@ use crate::state::{MAX_CALL_FRAMES, State};
 /// Analyses of functions, at most.
 const MOST_ANALYSES: u32 = 10_000;
 
+/// Why a program is not analysed.
+pub(crate) enum Stopped {
+    /// More analyses of functions than the kernel makes.
+    Analyses,
+    /// More frames than are modelled.
+    Frames,
+}
+
 /// Sets of halves of one frame at one instruction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
@@ -147,7 +155,7 @@ impl StackLiveness {
         input: &Input<'_>,
         analysis: &Analysis,
         constants: &Constants,
-    ) -> Option<StackLiveness> {
+    ) -> Result<StackLiveness, Stopped> {
         let mut search = Search {
             input,
             analysis,
@@ -166,7 +174,7 @@ impl StackLiveness {
             let instance = search.instance(site, 0, subprog);
             search.analyse(instance, None, &mut [0; MAX_CALL_FRAMES])?;
         }
-        Some(search.found)
+        Ok(search.found)
     }
 
     /// Halves of slots of each frame of a state that may be read (`bpf_stack_slot_alive`).
@@ -313,10 +321,10 @@ impl Search<'_> {
         number: usize,
         args: Option<&[Track; 11]>,
         sites: &mut [u32; MAX_CALL_FRAMES],
-    ) -> Option<()> {
+    ) -> Result<(), Stopped> {
         self.analyses += 1;
         if self.analyses > MOST_ANALYSES {
-            return None;
+            return Err(Stopped::Analyses);
         }
         let (depth, subprog) = {
             let instance = &self.found.instances[number];
@@ -335,7 +343,7 @@ impl Search<'_> {
                 continue;
             }
             if depth == MAX_CALL_FRAMES - 1 {
-                return None;
+                return Err(Stopped::Frames);
             }
             let inner = self.instance(site, depth + 1, callee);
             sites[depth] = site;
@@ -356,7 +364,7 @@ impl Search<'_> {
             false => *instance = fresh,
         }
         instance.update(self.analysis);
-        Some(())
+        Ok(())
     }
 
     /// The function that a call enters, with the pointers that it is given.

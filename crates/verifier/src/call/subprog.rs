@@ -15,10 +15,10 @@ use super::prototype::{self, SubprogArg};
 use super::{REGS, clear_caller_saved, reference};
 use crate::attach::AttachedFunction;
 use crate::env::{Check, Env, Outcome};
-use crate::mem::helper_mem::check_global_mem;
+use crate::mem::helper_mem::check_mem_reg;
 use crate::mem::packet;
 use crate::mem::registers::set_unknown;
-use crate::state::{Frame, MAX_CALL_FRAMES, RegKind, RegState, TypeFlags, TypeRef};
+use crate::state::{Frame, MAX_CALL_FRAMES, MORE_FRAMES, RegKind, RegState, TypeFlags, TypeRef};
 use crate::{Errno, Refusal, Result, Stop, refuse, refuse_if, verbose};
 
 /// Checks a call of a subprogram: enters a static one, assumes a global one to be good
@@ -117,7 +117,7 @@ pub(super) fn check_frame_limit(env: &mut Check<'_>) -> Result<()> {
         return Ok(());
     }
     if env.input.rules.has(Behaviour::SixteenFrames) {
-        return Err(Stop::unsupported("more than 8 frames"));
+        return Err(Stop::unsupported(MORE_FRAMES));
     }
     Err(refuse!(env => Call::TooManyFrames { frames: curframe + 2 }))
 }
@@ -245,7 +245,7 @@ fn match_arg(env: &mut Env<'_>, arg: SubprogArg, ptr: Reg) -> Result<()> {
             if is_checked && matches!(reg.kind, RegKind::BtfId { .. }) && !reg.is_allocated() {
                 return Err(refuse!(env => Mem::ObjectWrite));
             }
-            let checked = check_global_mem(env, ptr, size);
+            let checked = check_mem_reg(env, ptr, size);
             checked.map_err(|stop| stop.with_errno(Errno::EINVAL))?;
             if !nullable && (reg.may_be_null() || is_checked && reg.is_null()) {
                 return Err(refuse!(env => Call::ExpectsNonNull { index }));

@@ -165,10 +165,8 @@ pub(crate) fn check_sized_mem(
     env.mark_precise(size)
 }
 
-/// Checks that a global function may read and write `size` bytes at `ptr`
-/// (`check_mem_reg`).
-#[doc(alias = "check_mem_reg")]
-pub(crate) fn check_global_mem(env: &mut Env<'_>, ptr: Reg, size: u32) -> Result<()> {
+/// Checks that a global function or a kfunc may read and write `size` bytes at `ptr`.
+pub(crate) fn check_mem_reg(env: &mut Env<'_>, ptr: Reg, size: u32) -> Result<()> {
     let saved = *env.reg(ptr);
     if saved.is_null() {
         return Ok(());

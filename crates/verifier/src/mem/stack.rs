@@ -572,25 +572,30 @@ pub(super) fn check_range(
             SlotKind::Invalid if env.input.allow_uninit_stack => {
                 clobber_byte(&mut env.state, frame, slot, is_clobber);
             }
-            // No instruction of the program reads it, as far as the analysis before the walk knows.
-            SlotKind::Poison if access == Access::Read => {
-                let index = at - min;
-                return Err(refuse!(env => Mem::ArgumentPoisoned { reg: ptr, min, index, size }));
-            }
-            SlotKind::Poison => {}
-            SlotKind::Invalid
+            kind @ (SlotKind::Invalid
             | SlotKind::Spill
             | SlotKind::Dynptr
             | SlotKind::Iter
-            | SlotKind::IrqFlag => {
+            | SlotKind::IrqFlag
+            | SlotKind::Poison) => {
                 let is_readable = old.reg.is_scalar() || env.input.allow_ptr_leaks;
-                if !(old.is_spilled() && is_readable) {
-                    return Err(refuse_argument(env, at - min));
-                }
-                if is_clobber {
+                let is_spilled = old.is_spilled() && is_readable;
+                if is_spilled && is_clobber {
                     let slot = env.state.frame_mut(frame).stack.slot_mut(spi);
                     slot.reg = RegState::UNKNOWN;
                     scrub_kinds(slot);
+                }
+                // Poison is what no instruction reads, as far as the analysis before the walk knows.
+                match kind {
+                    _ if is_spilled => {}
+                    SlotKind::Poison if access != Access::Read => {}
+                    SlotKind::Poison => {
+                        let (reg, index) = (ptr, at - min);
+                        return Err(
+                            refuse!(env => Mem::ArgumentPoisoned { reg, min, index, size }),
+                        );
+                    }
+                    _ => return Err(refuse_argument(env, at - min)),
                 }
             }
         }

@@ -116,12 +116,12 @@ pub enum Cause {
     },
     /// Stack is read whose contents were dropped, as nothing reads it by the analysis before the walk.
     StackPoisoned {
-        /// First byte from the frame pointer.
-        off: i64,
-        /// Bytes.
-        size: u32,
+        /// First of the dropped bytes from the frame pointer; `None` if it varies.
+        off: Option<i64>,
         /// The callee that reads.
         callee: Option<Called>,
+        /// The prototype of the callee says that it writes them.
+        by_prototype: bool,
     },
     /// A spilled pointer is read or written in part.
     SpillPart {

@@ -15,6 +15,8 @@ use super::reg::{ADD_CONST, RegState};
 
 /// Most frames on a call chain.
 pub const MAX_CALL_FRAMES: usize = limits::FRAMES as usize;
+/// What is not modelled of kernels with more of them ([`Behaviour::SixteenFrames`]).
+pub const MORE_FRAMES: &str = "more than 8 frames";
 
 /// A checkpoint: index into the explorer's arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -39,6 +39,8 @@ pub struct CaptureOptions<'w> {
     /// True if packets that are written get comments, where their format has them: the verdict and the
     /// line that returned it. Runs are in the checked engine then.
     pub comments: bool,
+    /// Gets the results of the packets before the place where the runs stopped, if they did.
+    pub before: Option<&'w mut CaptureSummary>,
 }
 
 /// Chooses a packet by its number and its record.
@@ -179,6 +181,7 @@ impl RunnableProgram<'_> {
             mut choose,
             most,
             comments,
+            before,
         } = options;
         self.note_returns(comments);
         let mut sorter = Sorter::start(by_verdict, &input);
@@ -294,7 +297,16 @@ impl RunnableProgram<'_> {
         };
         write(&mut output, &mut kept)?;
         sorter.finish()?;
-        stopped.map(|()| counter.finish(&time))
+        let summary = counter.finish(&time);
+        match (stopped, before) {
+            (Ok(()), _) => Ok(summary),
+            (Err(stop), before) => {
+                if let Some(before) = before {
+                    *before = summary;
+                }
+                Err(stop)
+            }
+        }
     }
 }
 

@@ -11,7 +11,8 @@
 //!
 //! Cost: an object is opened once, or twice if externs are missing, and what its programs
 //! share is computed once, unless struct_ops or test tags make it differ; each program is
-//! linked when it is visited, so that one at a time is in memory.
+//! linked when it is visited, so that one at a time is in memory. A program that may use a map of a kind
+//! that the kernel lacks is verified here once, to know whether a path reaches it.
 
 use std::sync::Arc;
 

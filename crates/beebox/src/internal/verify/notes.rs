@@ -88,7 +88,7 @@ impl fmt::Display for MapNote {
             MapNote::Unused(map) => {
                 write!(
                     f,
-                    "{map}; the program does not use it, libbpf loads no program beside it"
+                    "{map}; a program that does not use it is verified, and libbpf loads none beside it"
                 )
             }
         }

@@ -58,21 +58,28 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             "a store to the stack would damage a pointer, or keep only part of one",
         )
         .needed("pointers stored whole, 8 bytes at an offset that is a multiple of 8"),
-        Cause::StackPoisoned { off, size, callee } => {
-            let what = stack_bytes(*size);
+        Cause::StackPoisoned {
+            off,
+            callee,
+            by_prototype,
+        } => {
+            let place = off.map_or_else(String::new, |off| format!(" at fp{off:+}"));
             let reader = match callee {
-                Some(callee) => format!("`{callee}` reads {what}"),
-                None => format!("{what} are read"),
+                Some(callee) => format!("`{callee}` reads stack{place}"),
+                None => format!("stack{place} is read"),
+            };
+            let why = match by_prototype {
+                true => "the prototype of the callee says that it writes them",
+                false => "its analysis before the walk lost the pointer",
             };
             Words::new(
                 "stack-poisoned",
-                format!("{reader} at fp{off:+}, whose contents this kernel dropped before"),
+                format!("{reader}, whose contents this kernel dropped at a jump before"),
             )
             .needed("a store to these bytes between the last jump and this instruction")
-            .help(
-                "the kernel takes the bytes for ones that nothing reads, as the prototype of the \
-                 callee says that it writes them; store to them right before",
-            )
+            .help(format!(
+                "the kernel takes the bytes for ones that nothing reads, as {why}; store to them right before"
+            ))
         }
         Cause::StackUnwritten { off, size, callee } => {
             let what = stack_bytes(*size);

@@ -141,6 +141,9 @@ pub(super) fn misuse(explanation: &Explanation, map: &str, of: &str, fault: &Map
 /// The edit of the definition of a map that mends a fault.
 pub(super) fn help(map: &str, fault: &MapFault) -> Option<String> {
     Some(match fault {
+        MapFault::Kind { map_type } if MapKind::from_number(*map_type).is_none() => {
+            "another kind of map: no release that is known has this one".into()
+        }
         MapFault::Kind { .. } => {
             "another kind of map, or a kernel that has it (`beebox show` names the release)".into()
         }

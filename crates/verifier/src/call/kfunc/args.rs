@@ -15,7 +15,7 @@ use crate::call::{REGS, constant, field, lock};
 use crate::env::{Check, Env};
 use crate::log::TypeText;
 use crate::mem::Access;
-use crate::mem::helper_mem::{check_global_mem, check_sized_mem};
+use crate::mem::helper_mem::{check_mem_reg, check_sized_mem};
 use crate::mem::region::check_ptr_off;
 use crate::state::{RegKind, RegRules, RegState, TypeFlags, TypeRef};
 use crate::{Result, Stop, flow, insn_facts, refuse, refuse_if};
@@ -116,7 +116,7 @@ fn check_one(
                     index, kind: ty.kind().name(), name: ty.name()
                 }));
             };
-            let checked = check_global_mem(env, ptr, size);
+            let checked = check_mem_reg(env, ptr, size);
             match env.input.rules.has(Behaviour::TrustedPointers) {
                 true => checked?,
                 false => checked.map_err(|stop| stop.with_errno(Errno::EINVAL))?,

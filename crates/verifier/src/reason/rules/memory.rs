@@ -375,8 +375,38 @@ fn modified_argument(scene: &Scene<'_>) -> Option<Reg> {
     isa::ebpf::RegSet::ARGUMENTS.iter().find(is_modified)
 }
 
+/// Stack whose contents were dropped.
+fn poisoned(scene: &Scene<'_>) -> Option<Finding> {
+    let (reg, at) = match *scene.refusal.rejection {
+        Rejection::Mem(Mem::StackPoisoned { off, index, .. }) => (None, off + index),
+        Rejection::Mem(Mem::ArgumentPoisoned {
+            reg, min, index, ..
+        }) => (Reg::new(reg.number()), min + index),
+        _ => return None,
+    };
+    let reg = reg.or_else(|| pointer(scene));
+    let varies = |reg: Reg| scene.reg(reg).is_some_and(|state| !state.num.is_const());
+    let proto = scene.prototype();
+    let by_prototype = proto.is_some_and(|proto| {
+        reg.and_then(|reg| proto.args.get(usize::from(reg.number()).checked_sub(1)?))
+            .is_some_and(|ty| ty.flags.has(TypeFlags::MEM_UNINIT))
+    });
+    let cause = Cause::StackPoisoned {
+        off: Some(at).filter(|_| !reg.is_some_and(varies)),
+        callee: scene.callee(),
+        by_prototype,
+    };
+    Some(Finding {
+        subjects: reg.into_iter().collect(),
+        ..Finding::new(cause)
+    })
+}
+
 /// Stack that was not written, or holds a pointer that is accessed in part.
 pub(super) fn stack(scene: &Scene<'_>) -> Option<Finding> {
+    if let Some(finding) = poisoned(scene) {
+        return Some(finding);
+    }
     let insn = scene.insn()?;
     let access = insn.access();
     let reg = pointer(scene).or_else(|| {
@@ -415,13 +445,6 @@ pub(super) fn stack(scene: &Scene<'_>) -> Option<Finding> {
     let cause = match access {
         Some(_) if is_write => Cause::SpillPart { is_read: false },
         Some(_) if is_spilled => Cause::SpillPart { is_read: true },
-        _ if slot.is_some_and(|slot| slot.kinds.contains(&SlotKind::Poison)) => {
-            Cause::StackPoisoned {
-                off,
-                size,
-                callee: scene.callee(),
-            }
-        }
         _ => Cause::StackUnwritten {
             off,
             size,
