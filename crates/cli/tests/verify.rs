@@ -830,8 +830,8 @@ fn a_map_that_is_not_created_refuses_the_programs_that_use_it() {
     let notes = [
         "map 'stacks' leaves value_size to its loader, here 1016 bytes",
         "map 'stacks' leaves max_entries to its loader, here 1 entry",
-        "map 'routes' is not created: an LPM trie needs BPF_F_NO_PREALLOC (EINVAL); the program \
-         does not use it",
+        "map 'routes' is not created: an LPM trie needs BPF_F_NO_PREALLOC (EINVAL); a \
+         program that does not use it is verified",
     ];
     for note in notes {
         assert_eq!(said.matches(note).count(), 1, "{note}: {said}");

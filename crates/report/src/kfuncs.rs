@@ -37,7 +37,8 @@ pub struct Listed<'k> {
     pub types: &'k Btf<'static>,
     /// Modules whose types are known; bit operations are one.
     pub modules: &'k [Module],
-    /// The kernel's release, if the functions are those of another one: newer ones are left out.
+    /// The kernel's release, if the functions are those of another one: those not known to be there are left
+    /// out.
     pub release: Option<Release>,
 }
 
@@ -78,14 +79,14 @@ fn rows(listed: Listed<'_>, state: StateOf) -> Vec<[String; 7]> {
             op.prototype(),
         ]
     });
-    // One of unknown release is no older than the first.
-    let is_newer = |kfunc: &Kfunc| {
-        let since = spec::since::kfunc(&kfunc.name).map(|since| since.release);
-        let since = since.unwrap_or(spec::since::FIRST_KFUNCS);
-        listed.release.is_some_and(|own| since > own)
+    // One of unknown release is newer than the table of releases, or for tests of the kernel's own.
+    let is_known_there = |kfunc: &Kfunc| {
+        let since = spec::since::kfunc(&kfunc.name);
+        let is_in = |own| since.is_some_and(|since| since.release <= own);
+        listed.release.is_none_or(is_in)
     };
     let kfuncs = listed.registry.kfuncs.values();
-    let kfuncs = kfuncs.filter(|kfunc| !is_newer(kfunc)).map(|kfunc| {
+    let kfuncs = kfuncs.filter(|kfunc| is_known_there(kfunc)).map(|kfunc| {
         let (types, id) = listed.place(kfunc);
         [
             kfunc.name.to_string(),

@@ -22,7 +22,7 @@ use std::fmt;
 pub use crate::kernel::{BadRelease, Release};
 pub use features::Feature;
 pub use fields::value_features;
-pub use kfuncs::{FIRST_KFUNCS, kfunc};
+pub use kfuncs::kfunc;
 pub(crate) use kfuncs::{kfunc_index, kfunc_name};
 pub use loops::has_loop;
 pub use types::newest_in;

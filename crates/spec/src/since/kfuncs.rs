@@ -13,12 +13,6 @@ pub fn kfunc(name: &str) -> Option<Since> {
     found.ok().map(|at| KFUNCS[at].since)
 }
 
-/// The release that introduced kfuncs.
-pub const FIRST_KFUNCS: Release = Release {
-    major: 5,
-    minor: 13,
-};
-
 /// Every kfunc with the release that introduced it.
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, Since)> {
     KFUNCS.iter().map(|row| (row.name, row.since))
