@@ -285,6 +285,22 @@ def test_values_of_maps_are_columns_beside_their_packets(examples: Path, sample:
         beebox.CaptureTable(sample, map_values=values)
 
 
+def test_columns_have_names_of_their_own(examples: Path, sample: Path) -> None:
+    instance = beebox.Object(examples / "packets/firewall.bpf.o").load()
+    program = instance.program("firewall")
+    actions = ("actions", 1)
+    doubles: list[dict[str, Any]] = [
+        {"columns": ["offset"], "map_values": {"offset": actions}},
+        {"matches": {"x": "tcp"}, "map_values": {"x": actions}},
+        {"columns": ["offset", "offset"]},
+    ]
+    for double in doubles:
+        with pytest.raises(beebox.DataTypeError, match="two columns are called"):
+            beebox.CaptureTable(sample, program=program, **double)
+    with pytest.raises(beebox.DataTypeError, match="empty name"):
+        beebox.CaptureTable(sample, program=program, map_values={"": actions})
+
+
 def test_map_values_have_the_types_of_the_object(examples: Path) -> None:
     blocked = beebox.Object(examples / "packets/firewall.bpf.o").load().map("blocked")
     for place in range(3):

@@ -460,11 +460,17 @@ fn of_map(program: &Program, refusal: &Refusal, kernel: &Kernel) -> Decider {
     let registry = kernel.registry();
     let lacks = |kind: MapKind| registry.is_some_and(|registry| registry.map(kind).is_none());
     let used = program.used_maps();
-    let mut maps = used.iter().filter_map(|id| program.map(*id));
-    let lacking = maps.find_map(|map| Some((map, map.kind().filter(|kind| lacks(*kind))?)));
+    let maps = used.iter().filter_map(|id| program.map(*id));
+    let mut places = maps.flat_map(|map| {
+        let own = (map.kind(), format!("map {}", map.name));
+        let inner = map.inner.as_deref();
+        let inner = inner.map(|inner| (inner.kind(), format!("inner map of {}", map.name)));
+        [Some(own), inner].into_iter().flatten()
+    });
+    let lacking = places.find_map(|(kind, place)| Some((kind.filter(|kind| lacks(*kind))?, place)));
     match lacking {
-        Some((map, kind)) => {
-            let name = format!("{} (map {})", kind.name(), map.name);
+        Some((kind, place)) => {
+            let name = format!("{} ({place})", kind.name());
             Decider::new(DeciderKind::Map, name).since(Some(kind.since().release))
         }
         None => Decider::new(DeciderKind::Map, refusal.reason()),
