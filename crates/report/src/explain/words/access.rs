@@ -82,7 +82,10 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             ))
         }
         Cause::StackUnwritten { off, size, callee } => {
-            let what = stack_bytes(*size);
+            let what = match size {
+                0 => String::from("stack"),
+                size => format!("{} of stack", bytes(*size)),
+            };
             let headline = match callee {
                 Some(callee) => format!("`{callee}` reads {what} at fp{off:+}, not all written"),
                 None => format!("{what} at fp{off:+} are read, and not all were written"),
@@ -201,13 +204,6 @@ pub(super) fn words(explanation: &Explanation) -> Words {
             fault,
         } => object(name, module.as_deref(), *is_write, fault.as_ref()),
         _ => Words::new("other", "the instruction is not allowed here"),
-    }
-}
-
-fn stack_bytes(size: u32) -> String {
-    match size {
-        0 => String::from("stack"),
-        size => format!("{} of stack", bytes(size)),
     }
 }
 
